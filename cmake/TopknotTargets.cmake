@@ -1,0 +1,52 @@
+# One folder, one target: topknot_<name>, alias topknot::<name>. Tests stand beside the code.
+
+# topknot_library(NAME <name> SOURCES ... [DEPENDS public targets ...] [PRIVATE_DEPENDS ...])
+function(topknot_library)
+  cmake_parse_arguments(ARG "" "NAME" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  add_library(topknot_${ARG_NAME} STATIC ${ARG_SOURCES})
+  add_library(topknot::${ARG_NAME} ALIAS topknot_${ARG_NAME})
+  target_include_directories(topknot_${ARG_NAME} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+  target_link_libraries(topknot_${ARG_NAME} PUBLIC ${ARG_DEPENDS}
+    PRIVATE ${ARG_PRIVATE_DEPENDS} $<BUILD_INTERFACE:topknot_warnings>)
+  set_property(GLOBAL APPEND PROPERTY TOPKNOT_LIBRARIES topknot_${ARG_NAME})
+endfunction()
+
+# topknot_test(NAME <name> SOURCES ... [DEPENDS ...] [LABEL fast|slow|device|multi] [TIMEOUT seconds])
+# One executable; every TEST in it is a CTest test of that label.
+function(topknot_test)
+  cmake_parse_arguments(ARG "" "NAME;LABEL;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  if(NOT TOPKNOT_TESTS)
+    return()
+  endif()
+  if(NOT ARG_LABEL)
+    set(ARG_LABEL fast)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 600)
+  endif()
+  add_executable(${ARG_NAME} ${ARG_SOURCES})
+  target_include_directories(${ARG_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPENDS} GTest::gmock_main topknot_warnings)
+  target_compile_definitions(${ARG_NAME} PRIVATE TOPKNOT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  gtest_discover_tests(${ARG_NAME} DISCOVERY_MODE PRE_TEST
+    PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
+# topknot_fuzzer(NAME <name> SOURCES ... DEPENDS ... CORPUS <dir>)
+# Preset `fuzz` (clang): a libFuzzer program. Elsewhere: a program that runs each file of its corpus
+# once, as a test, so that every input that ever crashed stays tested.
+function(topknot_fuzzer)
+  cmake_parse_arguments(ARG "" "NAME;CORPUS" "SOURCES;DEPENDS" ${ARGN})
+  if(TOPKNOT_FUZZ)
+    add_executable(${ARG_NAME} ${ARG_SOURCES})
+    target_link_options(${ARG_NAME} PRIVATE -fsanitize=fuzzer)
+  elseif(TOPKNOT_TESTS)
+    add_executable(${ARG_NAME} ${ARG_SOURCES} ${PROJECT_SOURCE_DIR}/fuzz/run_corpus.cc)
+    add_test(NAME ${ARG_NAME}.corpus COMMAND ${ARG_NAME} ${ARG_CORPUS})
+    set_tests_properties(${ARG_NAME}.corpus PROPERTIES LABELS fast)
+  else()
+    return()
+  endif()
+  target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPENDS} topknot_warnings)
+endfunction()

@@ -1,0 +1,38 @@
+// A whole file mapped read-only. Move-only; unmapped on destruction.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "topknot/error.h"
+
+namespace topknot {
+
+class MappedFile {
+ public:
+  // kNotFound, or kIo for a directory, a device or a file that cannot be read. An empty file maps to
+  // an empty span.
+  static Result<MappedFile> open(const std::string& path);
+
+  MappedFile() = default;
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+  std::string path_;
+};
+
+// Reads a text file of at most `max_bytes`; kOutOfRange above that.
+Result<std::string> read_text_file(const std::string& path, uint64_t max_bytes);
+
+}  // namespace topknot
