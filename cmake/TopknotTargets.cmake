@@ -33,6 +33,36 @@ function(topknot_test)
     PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
 endfunction()
 
+# The Python of the tests: the environment scripts/test.sh makes, else any python3. Not used by the build.
+if(TOPKNOT_TESTS)
+  if(EXISTS ${PROJECT_SOURCE_DIR}/.venv/bin/python3)
+    set(TOPKNOT_PYTHON ${PROJECT_SOURCE_DIR}/.venv/bin/python3)
+  else()
+    find_program(TOPKNOT_SYSTEM_PYTHON python3 REQUIRED)
+    set(TOPKNOT_PYTHON ${TOPKNOT_SYSTEM_PYTHON})
+  endif()
+endif()
+
+# topknot_python_test(NAME <name> COMMAND <script or -m module> [arguments ...]
+#                     [LABEL fast|slow|device|multi] [TIMEOUT seconds])
+# Exit code 77 skips the test; the script prints what it lacked.
+function(topknot_python_test)
+  cmake_parse_arguments(ARG "" "NAME;LABEL;TIMEOUT" "COMMAND" ${ARGN})
+  if(NOT TOPKNOT_TESTS)
+    return()
+  endif()
+  if(NOT ARG_LABEL)
+    set(ARG_LABEL fast)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 600)
+  endif()
+  add_test(NAME ${ARG_NAME} COMMAND ${TOPKNOT_PYTHON} ${ARG_COMMAND}
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${ARG_NAME} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT}
+    SKIP_RETURN_CODE 77 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+endfunction()
+
 # topknot_fuzzer(NAME <name> SOURCES ... DEPENDS ... CORPUS <dir>)
 # Preset `fuzz` (clang): a libFuzzer program. Elsewhere: a program that runs each file of its corpus
 # once, as a test, so that every input that ever crashed stays tested.
