@@ -103,7 +103,7 @@ TEST(Dequantize, EveryTypeSaidToBeDecodedIs) {
       for (const float value : out) EXPECT_EQ(value, 0.0F) << info.name;
     } else {
       EXPECT_DEATH(dequantize_row(info.type, zeros.data(), info.block_elements, out.data()),
-                   "not decoded")
+                   "info.decoded")
           << info.name;
     }
   }

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/assert.h"
+#include "base/strings.h"
 
 namespace topknot::tensor {
 namespace {
@@ -53,6 +54,31 @@ constexpr std::array kTypes = {
 constexpr bool by_id(const DTypeInfo& a, const DTypeInfo& b) { return a.type < b.type; }
 static_assert(std::is_sorted(kTypes.begin(), kTypes.end(), by_id), "find_dtype searches by id");
 
+struct NamedId {
+  uint32_t id;
+  const char* name;
+};
+
+// Ids that ggml gave up, and those that ik_llama.cpp keeps to itself: only for messages, so that a
+// user can find the tensor's type in the list of the program that wrote the file.
+constexpr NamedId kRemoved[] = {{4, "Q4_2"},        {5, "Q4_3"},       {31, "Q4_0_4_4"},
+                                {32, "Q4_0_4_8"},   {33, "Q4_0_8_8"},  {36, "IQ4_NL_4_4"},
+                                {37, "IQ4_NL_4_8"}, {38, "IQ4_NL_8_8"}};
+constexpr NamedId kIkLlama[] = {
+    {133, "Q6_0"},      {134, "IQ1_BN"},     {135, "IQ2_BN"},    {137, "IQ2_K"},
+    {138, "IQ3_K"},     {139, "IQ4_K"},      {140, "IQ5_K"},     {141, "IQ6_K"},
+    {144, "IQ4_KS"},    {145, "IQ2_KS"},     {146, "IQ4_KSS"},   {151, "Q8_KV"},
+    {152, "IQ5_KS"},    {153, "IQ2_KT"},     {154, "IQ3_KT"},    {155, "IQ4_KT"},
+    {156, "IQ3_KS"},    {157, "IQ2_KL"},     {158, "IQ1_KT"},    {202, "Q4_0_R8"},
+    {206, "Q5_0_R4"},   {208, "Q8_0_R8"},    {210, "Q2_K_R4"},   {211, "Q3_K_R4"},
+    {212, "Q4_K_R4"},   {213, "Q5_K_R4"},    {214, "Q6_K_R4"},   {216, "IQ2_XXS_R4"},
+    {217, "IQ2_XS_R4"}, {218, "IQ3_XXS_R4"}, {219, "IQ1_S_R4"},  {220, "IQ4_NL_R4"},
+    {221, "IQ3_S_R4"},  {222, "IQ2_S_R4"},   {223, "IQ4_XS_R8"}, {229, "IQ1_M_R4"},
+    {230, "BF16_R16"},  {233, "Q6_0_R4"},    {335, "IQ2_BN_R4"}, {337, "IQ2_K_R4"},
+    {338, "IQ3_K_R4"},  {339, "IQ4_K_R4"},   {340, "IQ5_K_R4"},  {344, "IQ4_KS_R4"},
+    {352, "IQ5_KS_R4"}, {398, "Q8_KV_R8"},   {399, "Q8_K_R8"},
+};
+
 }  // namespace
 
 std::span<const DTypeInfo> dtypes() { return kTypes; }
@@ -64,6 +90,19 @@ const DTypeInfo* find_dtype(uint32_t ggml_id) {
   const bool known =
       found != kTypes.data() + kTypes.size() && static_cast<uint32_t>(found->type) == ggml_id;
   return known ? found : nullptr;
+}
+
+std::string describe_unknown_dtype(uint32_t ggml_id) {
+  for (const NamedId& removed : kRemoved) {
+    if (removed.id == ggml_id)
+      return cat("type id ", ggml_id, " (", removed.name, ", removed from ggml)");
+  }
+  for (const NamedId& type : kIkLlama) {
+    if (type.id == ggml_id) {
+      return cat("type id ", ggml_id, " (", type.name, ", private to ik_llama.cpp)");
+    }
+  }
+  return cat("type id ", ggml_id, " (newer than this build, or private to another engine)");
 }
 
 const DTypeInfo& dtype_info(DType type) {

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace topknot::tensor {
@@ -61,6 +61,10 @@ std::span<const DTypeInfo> dtypes();
 
 // Null for an id that is removed, private to another engine, or newer than this table.
 const DTypeInfo* find_dtype(uint32_t ggml_id);
+
+// For messages about an id find_dtype() does not know: "type id 139 (IQ4_K, private to
+// ik_llama.cpp)".
+std::string describe_unknown_dtype(uint32_t ggml_id);
 
 const DTypeInfo& dtype_info(DType type);
 std::string_view dtype_name(DType type);

@@ -26,6 +26,13 @@ TEST(DType, RemovedPrivateAndFutureIdsAreUnknown) {
   }
 }
 
+TEST(DType, UnknownIdsAreNamedWhereTheNameIsKnown) {
+  EXPECT_EQ(describe_unknown_dtype(139), "type id 139 (IQ4_K, private to ik_llama.cpp)");
+  EXPECT_EQ(describe_unknown_dtype(4), "type id 4 (Q4_2, removed from ggml)");
+  EXPECT_EQ(describe_unknown_dtype(1000),
+            "type id 1000 (newer than this build, or private to another engine)");
+}
+
 // Bits per weight as ggml publishes them: a second source for the block sizes.
 TEST(DType, BitsPerWeight) {
   const auto bits = [](DType type) {
