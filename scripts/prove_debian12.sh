@@ -21,6 +21,8 @@ fi
 command -v debootstrap >/dev/null ||
   die "debootstrap is not installed: apt-get install debootstrap, then run this again."
 readonly system="$folder/root"
+# Not where the package ca-certificates would write over it.
+readonly certificates=/etc/ssl/certificates-of-host.crt
 readonly tree="/srv/topknot source" # with a blank on purpose
 
 find_mirror() {
@@ -30,7 +32,7 @@ find_mirror() {
   fi
   cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
     sed -n -e 's/^URIs: *\([^ ]*\/debian\)\/* *$/\1/p' \
-      -e "s/^deb \(\[[^]]*\] \)\{0,1\}\([^ ]*\/debian\)\/* $suite .*/\2/p" | head -n 1
+      -e "s/^deb \(\[[^]]*\] \)\{0,1\}\([^ ]*\/debian\)\/* $suite .*/\2/p" | sed -n 1p
 }
 
 make_system() {
@@ -58,11 +60,11 @@ copy_configuration() {
     if [[ -e $item ]]; then cp -L "$item" "$system$item"; fi
   done
   for item in /etc/apt/apt.conf.d/*; do
-    if grep -qiE 'proxy|acquire' "$item"; then cp "$item" "$system/etc/apt/apt.conf.d/"; fi
+    if grep -qiE 'proxy|https?::|verify|check-' "$item"; then cp "$item" "$system/etc/apt/apt.conf.d/"; fi
   done
   if [[ -e /etc/ssl/certs/ca-certificates.crt ]]; then
-    mkdir -p "$system/etc/ssl/certs"
-    cp -L /etc/ssl/certs/ca-certificates.crt "$system/etc/ssl/certs/"
+    mkdir -p "$system/etc/ssl"
+    cp -L /etc/ssl/certs/ca-certificates.crt "$system$certificates"
   fi
 }
 
@@ -108,10 +110,13 @@ mount_all() {
 # A clean environment, but for what tells the clients how to reach the network.
 enter() {
   local keep=() name
-  for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY PIP_CERT PIP_INDEX_URL \
-    SSL_CERT_FILE PIP_DEFAULT_TIMEOUT; do
+  for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY PIP_INDEX_URL \
+    PIP_DEFAULT_TIMEOUT; do
     if [[ -n ${!name:-} ]]; then keep+=("$name=${!name}"); fi
   done
+  if [[ -e $system$certificates ]]; then
+    keep+=("SSL_CERT_FILE=$certificates" "PIP_CERT=$certificates")
+  fi
   # shellcheck disable=SC2016 # expanded by the inner shell
   chroot "$system" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
     ${keep[@]+"${keep[@]}"} /bin/bash -c 'cd "$1" && shift && exec "$@"' bash "$tree" "$@"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Installs the build tree, moves what was installed, and builds a stranger's program against it.
 
-usage: install_test.py CMAKE BUILD_DIR CXX sanitizers=LIST
+usage: install_test.py CMAKE GENERATOR BUILD_DIR CXX sanitizers=LIST
 """
 import os
 import shutil
@@ -41,7 +41,7 @@ def check_program(prefix, workdir):
         sys.exit(f"--version printed {shown!r}")
 
 
-def main(cmake, build, compiler, sanitizers):
+def main(cmake, generator, build, compiler, sanitizers):
     if sanitizers != "sanitizers=":
         print("skipped: a consumer of an instrumented library must be instrumented alike")
         return SKIPPED
@@ -52,7 +52,7 @@ def main(cmake, build, compiler, sanitizers):
         shutil.move(first, prefix)
         expect_files(prefix, ["include/topknot/error.h", "include/topknot/version.h"])
         consumer = os.path.join(folder, "consumer")
-        run(cmake, "-S", os.path.join(here, "consumer"), "-B", consumer,
+        run(cmake, "-G", generator, "-S", os.path.join(here, "consumer"), "-B", consumer,
             f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={compiler}")
         run(cmake, "--build", consumer)
         shown = run(os.path.join(consumer, "consumer"), stdout=subprocess.PIPE).stdout
