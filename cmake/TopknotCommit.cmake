@@ -1,5 +1,6 @@
-# Run at every build (cmake -P): writes the commit to OUTPUT, and touches that file only when the commit
-# changed, so that nothing else is compiled again. Without git, or from a tarball, it is "unknown".
+# Run at every build (cmake -P): writes the commit to OUTPUT, and touches that file only when the
+# commit changed, so that nothing else is compiled again. Without git, or from a tarball, it is
+# "unknown".
 #   SOURCE_DIR  the tree    OUTPUT  the header to write
 set(commit "unknown")
 # A tarball unpacked inside somebody else's repository must not report that repository's commit.

@@ -1,5 +1,5 @@
-# What users get: the program, libtopknot.so with all layers inside, the public headers, and a package
-# for find_package(topknot). Included at the end of src/, when every layer is known.
+# What users get: the program, libtopknot.so with all layers inside, the public headers, and a
+# package for find_package(topknot). Included at the end of src/, when every layer is known.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -10,8 +10,9 @@ foreach(layer IN LISTS layers)
 endforeach()
 
 # The target is called libtopknot because the program is called topknot; to the outside it is
-# topknot::topknot. The layers' objects are taken whole: nothing in the library itself calls its API, so
-# the linker would leave them out of an archive. Linking the archives too brings their dependencies.
+# topknot::topknot. The layers' objects are taken whole: nothing in the library itself calls its
+# API, so the linker would leave them out of an archive. Linking the archives too brings their
+# dependencies.
 add_library(libtopknot SHARED ${objects})
 add_library(topknot::topknot ALIAS libtopknot)
 target_link_libraries(libtopknot PRIVATE ${layers})
@@ -20,6 +21,7 @@ target_include_directories(libtopknot INTERFACE
 target_compile_features(libtopknot INTERFACE cxx_std_20)
 set_target_properties(libtopknot PROPERTIES
   OUTPUT_NAME topknot EXPORT_NAME topknot LINKER_LANGUAGE CXX
+  LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 
 # What the scripts build: all that is installed, and no tests.
@@ -28,17 +30,20 @@ add_custom_target(product DEPENDS libtopknot)
 if(TARGET topknot)
   add_dependencies(product topknot)
   set_target_properties(topknot PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
+    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
   install(TARGETS topknot RUNTIME)
 endif()
 install(TARGETS libtopknot EXPORT topknotTargets LIBRARY)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/topknot DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h")
-install(EXPORT topknotTargets NAMESPACE topknot:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/topknot)
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/topknot)
+install(EXPORT topknotTargets NAMESPACE topknot:: DESTINATION ${package_folder})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/topknotConfig.cmake.in
-  ${PROJECT_BINARY_DIR}/topknotConfig.cmake INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/topknot)
+  ${PROJECT_BINARY_DIR}/topknotConfig.cmake INSTALL_DESTINATION ${package_folder})
 # Before 1.0 a minor version may break the API.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/topknotConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/topknotConfig.cmake ${PROJECT_BINARY_DIR}/topknotConfigVersion.cmake
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/topknot)
+install(FILES
+  ${PROJECT_BINARY_DIR}/topknotConfig.cmake ${PROJECT_BINARY_DIR}/topknotConfigVersion.cmake
+  DESTINATION ${package_folder})

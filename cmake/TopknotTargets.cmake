@@ -12,7 +12,8 @@ function(topknot_library)
   set_property(GLOBAL APPEND PROPERTY TOPKNOT_LIBRARIES topknot_${ARG_NAME})
 endfunction()
 
-# topknot_test(NAME <name> SOURCES ... [DEPENDS ...] [LABEL fast|slow|device|multi] [TIMEOUT seconds])
+# topknot_test(NAME <name> SOURCES ... [DEPENDS ...] [LABEL fast|slow|device|multi]
+#              [TIMEOUT seconds])
 # One executable; every TEST in it is a CTest test of that label.
 function(topknot_test)
   cmake_parse_arguments(ARG "" "NAME;LABEL;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
@@ -33,7 +34,8 @@ function(topknot_test)
     PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
 endfunction()
 
-# The Python of the tests: the environment scripts/test.sh makes, else any python3. Not used by the build.
+# The Python of the tests: the environment scripts/test.sh makes, else any python3. Not used by the
+# build.
 if(TOPKNOT_TESTS)
   if(EXISTS ${PROJECT_SOURCE_DIR}/.venv/bin/python3)
     set(TOPKNOT_PYTHON ${PROJECT_SOURCE_DIR}/.venv/bin/python3)

@@ -2,7 +2,8 @@
 function(topknot_version_sources target)
   set(generated ${PROJECT_BINARY_DIR}/generated)
   add_custom_target(topknot_commit
-    COMMAND ${CMAKE_COMMAND} -D SOURCE_DIR=${PROJECT_SOURCE_DIR} -D OUTPUT=${generated}/topknot_commit.h
+    COMMAND ${CMAKE_COMMAND} -D SOURCE_DIR=${PROJECT_SOURCE_DIR}
+            -D OUTPUT=${generated}/topknot_commit.h
             -P ${PROJECT_SOURCE_DIR}/cmake/TopknotCommit.cmake
     BYPRODUCTS ${generated}/topknot_commit.h
     COMMENT "" VERBATIM)

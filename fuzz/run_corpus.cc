@@ -1,5 +1,5 @@
-// Runs a fuzz target over files and folders given as arguments, once each: the corpus as a test, with
-// any compiler.
+// Runs a fuzz target over files and folders given as arguments, once each: the corpus as a test,
+// with any compiler.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

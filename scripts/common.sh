@@ -43,9 +43,11 @@ need_is_met() {
 
 # First of the names that apt can install here; empty when none.
 first_packaged() {
-  local name
+  local name policy
   for name in "$@"; do
-    if apt-cache policy "$name" 2>/dev/null | grep -q '^  Candidate: [^(]'; then
+    # Read whole: a pipe into `grep -q` would end apt-cache by a signal, which counts as failure.
+    policy=$(apt-cache policy "$name" 2>/dev/null || true)
+    if grep -q '^  Candidate: [^(]' <<<"$policy"; then
       printf '%s\n' "$name"
       return 0
     fi
@@ -108,7 +110,7 @@ install_packages() {
 
 # version_at_least FOUND NEEDED
 version_at_least() {
-  [[ $(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1) == "$2" ]]
+  printf '%s\n' "$2" "$1" | sort -V -C
 }
 
 check_tools() {

@@ -2,7 +2,7 @@
 """Turns ctest's JUnit file into the closing line of scripts/test.sh.
 
 usage: count_tests.py RESULTS.xml CTEST_EXIT_CODE
-Prints "N passed, N failed[, N skipped]" and exits 0 only when some passed, none failed and ctest agreed.
+Prints "N passed, N failed[, N skipped]"; exits 0 only if some passed, none failed and ctest agrees.
 """
 import sys
 import xml.etree.ElementTree
@@ -34,7 +34,8 @@ def main(path, ctest_exit_code):
     try:
         counts = count(path)
     except (OSError, xml.etree.ElementTree.ParseError) as error:
-        print(f"error: ctest left no readable results ({error}): see its messages above.", file=sys.stderr)
+        print(f"error: ctest left no readable results ({error}): see its messages above.",
+              file=sys.stderr)
         counts = {"passed": 0, "failed": 0, "skipped": 0}
     line = f"{counts['passed']} passed, {counts['failed']} failed"
     if counts["skipped"]:

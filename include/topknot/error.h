@@ -1,4 +1,5 @@
-// The error of every fallible call: what, where, why, what to do. Plain types; needs nothing from src/.
+// The error of every fallible call: what, where, why, what to do. Plain types; needs nothing from
+// src/.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,8 @@
 
 namespace topknot {
 
-// One list for every layer. The CLI maps it to an exit code in one table, the server to an HTTP status.
+// One list for every layer. The CLI maps it to an exit code in one table, the server to an HTTP
+// status.
 enum class Code : uint8_t {
   kInvalidArgument,  // the caller asked for something that can never work
   kNotFound,         // a file, a tensor, a key or a name does not exist
@@ -23,8 +25,8 @@ enum class Code : uint8_t {
 
 const char* code_name(Code code);
 
-// Four sentences, so that none can be left out by accident. `where` and `fix` may be empty only when
-// there is no place (a flag, a prompt) or no remedy.
+// Four sentences, so that none can be left out by accident. `where` and `fix` may be empty only
+// when there is no place (a flag, a prompt) or no remedy.
 struct Error {
   Code code = Code::kInvalidArgument;
   std::string what;   // the thing that failed, in the user's words
@@ -41,8 +43,8 @@ template <class T>
 class [[nodiscard]] Result {
  public:
   using value_type = T;
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}          // NOLINT implicit
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}      // NOLINT implicit
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT implicit
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT implicit
 
   bool has_value() const { return state_.index() == 0; }
   explicit operator bool() const { return has_value(); }

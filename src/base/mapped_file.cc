@@ -46,11 +46,12 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return cannot_open(path, errno);
   if (!S_ISREG(info.st_mode)) {
-    return Error{.code = Code::kIo,
-                 .what = "not a regular file",
-                 .where = printable(path, 4096),
-                 .why = S_ISDIR(info.st_mode) ? "it is a directory" : "it is a device, pipe or socket",
-                 .fix = "give the path of a file"};
+    return Error{
+        .code = Code::kIo,
+        .what = "not a regular file",
+        .where = printable(path, 4096),
+        .why = S_ISDIR(info.st_mode) ? "it is a directory" : "it is a device, pipe or socket",
+        .fix = "give the path of a file"};
   }
   MappedFile file;
   file.path_ = path;

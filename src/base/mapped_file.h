@@ -12,8 +12,8 @@ namespace topknot {
 
 class MappedFile {
  public:
-  // kNotFound, or kIo for a directory, a device or a file that cannot be read. An empty file maps to
-  // an empty span.
+  // kNotFound, or kIo for a directory, a device or a file that cannot be read. An empty file maps
+  // to an empty span.
   static Result<MappedFile> open(const std::string& path);
 
   MappedFile() = default;

@@ -33,8 +33,8 @@ void Progress::update(uint64_t done) {
       rate > 0 ? static_cast<uint64_t>(static_cast<double>(total_ - done) / rate) : uint64_t{0};
   const std::string line =
       fmt::format("\r{}  {:3.0f}% {}/{} {}  {:.0f} {}/s  {}:{:02} left\x1b[K", label_,
-                  100.0 * static_cast<double>(done) / static_cast<double>(total_), done, total_, unit_,
-                  rate, unit_, left / 60, left % 60);
+                  100.0 * static_cast<double>(done) / static_cast<double>(total_), done, total_,
+                  unit_, rate, unit_, left / 60, left % 60);
   std::fputs(line.c_str(), stderr);
 }
 

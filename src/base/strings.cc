@@ -6,8 +6,8 @@
 namespace topknot {
 namespace {
 
-// Length of the valid sequence at the front of `s`; 0 if it is invalid; -1 if it is a valid beginning
-// that ends too early.
+// Length of the valid sequence at the front of `s`; 0 if it is invalid; -1 if it is a valid
+// beginning that ends too early.
 int utf8_sequence(std::string_view s) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(s[i]); };
   const uint8_t lead = byte(0);

@@ -26,15 +26,17 @@ std::string printable(std::string_view bytes, size_t max_bytes = 80);
 // 1536 -> "1.5 KiB". 1,234,567 bytes -> "1.2 MiB".
 std::string human_bytes(uint64_t bytes);
 
-// The candidates nearest to `name` by edit distance, best first, at most `limit`; none when all are far.
+// The candidates nearest to `name` by edit distance, best first, at most `limit`; none when all are
+// far.
 std::vector<std::string> nearest(std::string_view name, std::span<const std::string> candidates,
                                  size_t limit = 3);
 
 // Offset of the first byte that breaks UTF-8 (RFC 3629: no surrogates, no overlong forms), or npos.
 size_t find_invalid_utf8(std::string_view bytes);
 
-// Longest prefix of `bytes` that does not end within a UTF-8 sequence that could still be completed.
-// What a stream may print now; the rest is held back. Invalid bytes do not hold anything back.
+// Longest prefix of `bytes` that does not end within a UTF-8 sequence that could still be
+// completed. What a stream may print now; the rest is held back. Invalid bytes do not hold anything
+// back.
 size_t complete_utf8_prefix(std::string_view bytes);
 
 // Every invalid byte becomes U+FFFD: for JSON and terminals.

@@ -7,8 +7,8 @@
 namespace topknot {
 namespace {
 
-// About 20 us at 4 GHz: longer than the gap between two operations of a decode step, far shorter than a
-// scheduler's time slice.
+// About 20 us at 4 GHz: longer than the gap between two operations of a decode step, far shorter
+// than a scheduler's time slice.
 constexpr int kSpins = 2000;
 
 void pause_cpu() {

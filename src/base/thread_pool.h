@@ -1,6 +1,6 @@
-// Fork-join over a fixed set of threads. Work is cut into small pieces that threads take from a counter,
-// so a thread that is descheduled delays only its own piece. Waiting threads spin for a bounded time and
-// then sleep.
+// Fork-join over a fixed set of threads. Work is cut into small pieces that threads take from a
+// counter, so a thread that is descheduled delays only its own piece. Waiting threads spin for a
+// bounded time and then sleep.
 #pragma once
 
 #include <atomic>
@@ -23,9 +23,9 @@ class ThreadPool {
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Calls body(item, thread) for every item in [0, items), each exactly once, and returns when all are
-  // done; thread is in [0, threads()). Which thread takes which item is not fixed: results must not
-  // depend on it. Not reentrant, called by one thread at a time; body must not throw.
+  // Calls body(item, thread) for every item in [0, items), each exactly once, and returns when all
+  // are done; thread is in [0, threads()). Which thread takes which item is not fixed: results must
+  // not depend on it. Not reentrant, called by one thread at a time; body must not throw.
   template <class Body>
   void parallel_for(int64_t items, Body&& body) {
     using Callable = std::remove_reference_t<Body>;

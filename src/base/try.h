@@ -1,4 +1,4 @@
-// TOPKNOT_TRY(name, call): returns the error of `call` from this function, or binds its value to `name`.
+// TOPKNOT_TRY(name, call): returns the error of `call` from this function, or binds its value.
 // TOPKNOT_CHECK_OK(call): the same for a Status.
 #pragma once
 
@@ -12,7 +12,8 @@
   declaration = std::move(holder).value()
 #define TOPKNOT_TRY(declaration, ...) \
   TOPKNOT_TRY_IMPL_(TOPKNOT_TRY_NAME_(topknot_try_, __LINE__), declaration, __VA_ARGS__)
-#define TOPKNOT_CHECK_OK(...)                                                                \
-  do {                                                                                       \
-    if (auto topknot_status = (__VA_ARGS__); !topknot_status) return std::move(topknot_status).error(); \
+#define TOPKNOT_CHECK_OK(...)                                 \
+  do {                                                        \
+    if (auto topknot_status = (__VA_ARGS__); !topknot_status) \
+      return std::move(topknot_status).error();               \
   } while (false)

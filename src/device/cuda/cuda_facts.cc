@@ -109,9 +109,9 @@ constexpr size_t kProbeBytes = kProbeCount * sizeof(float);
 cudaError_t add_on_gpu(const float* a, const float* b, float* sum) {
   DeviceVector vectors[3];
   for (auto& vector : vectors) {
-    float* data = nullptr;
+    void* data = nullptr;
     if (const auto error = cudaMalloc(&data, kProbeBytes); error != cudaSuccess) return error;
-    vector.reset(data);
+    vector.reset(static_cast<float*>(data));
   }
   const float* inputs[2] = {a, b};
   for (int i = 0; i < 2; ++i) {
