@@ -132,7 +132,10 @@ std::string to_valid_utf8(std::string_view bytes) {
     const int length = utf8_sequence(bytes.substr(i));
     if (length <= 0) {
       out += "\xEF\xBF\xBD";
-      ++i;
+      size_t broken = 1;  // the invalid byte, or a sequence up to where it breaks off
+      while (i + broken < bytes.size() && utf8_sequence(bytes.substr(i, broken + 1)) == -1)
+        ++broken;
+      i += broken;
     } else {
       out += bytes.substr(i, static_cast<size_t>(length));
       i += static_cast<size_t>(length);

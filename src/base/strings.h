@@ -39,7 +39,8 @@ size_t find_invalid_utf8(std::string_view bytes);
 // back.
 size_t complete_utf8_prefix(std::string_view bytes);
 
-// Every invalid byte becomes U+FFFD: for JSON and terminals.
+// Every invalid byte becomes U+FFFD, and so does each sequence that breaks off, as a whole (Unicode
+// section 3.9, maximal subparts): for JSON and terminals.
 std::string to_valid_utf8(std::string_view bytes);
 
 void append_utf8(std::string* out, uint32_t code_point);

@@ -28,6 +28,14 @@ TEST(Strings, PrintableHidesControlBytes) {
   EXPECT_EQ(printable("abcdef", 3), "abc...");
 }
 
+TEST(Strings, EachBrokenSequenceIsReplacedOnce) {
+  EXPECT_EQ(to_valid_utf8("a\xF0\x9F\x98z"), "a\uFFFDz");
+  EXPECT_EQ(to_valid_utf8("\xE4\xB8"), "\uFFFD");
+  EXPECT_EQ(to_valid_utf8("\xFF\xFE"), "\uFFFD\uFFFD");
+  EXPECT_EQ(to_valid_utf8("\xE0\x80"), "\uFFFD\uFFFD") << "overlong from the second byte on";
+  EXPECT_EQ(to_valid_utf8("\xF0\x9F\xF0\x9F\x98\x80"), "\uFFFD\U0001F600");
+}
+
 TEST(Strings, NearestNamesComeFirst) {
   const std::vector<std::string> names = {"cpu_reference", "cpu_blocked", "portable"};
   EXPECT_EQ(nearest("cpu_referense", names).front(), "cpu_reference");

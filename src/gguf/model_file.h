@@ -30,20 +30,38 @@ inline constexpr uint64_t kMaxTensorNameBytes = 256;  // ggml writes at most 64
 inline constexpr uint64_t kMaxStringBytes = 64 << 20;
 inline constexpr uint64_t kMaxArrayElements = 1 << 28;
 inline constexpr uint32_t kMaxArrayDepth = 4;
+inline constexpr uint64_t kMaxNestedArrays = 1 << 16;  // arrays within one array
 inline constexpr uint32_t kMaxParts = 65'535;
+inline constexpr uint64_t kDefaultAlignment = 32;
+inline constexpr uint64_t kMaxAlignment = 1 << 30;
+inline constexpr size_t kMaxReportedProblems = 20;  // lines of one Error
+inline constexpr size_t kMaxDirectoryEntries = 100'000;
 
 enum class ValueType : uint32_t {
-  kU8 = 0, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64,
+  kU8 = 0,
+  kI8,
+  kU16,
+  kI16,
+  kU32,
+  kI32,
+  kF32,
+  kBool,
+  kString,
+  kArray,
+  kU64,
+  kI64,
+  kF64,
 };
 
-// A metadata value. Numbers keep their file type; arrays stay in the mapped file and are read on demand.
+// A metadata value. Numbers keep their file type; arrays stay in the mapped file and are read on
+// demand.
 class Value;
 struct Array {
   ValueType element_type = ValueType::kU8;
   uint64_t count = 0;
-  std::span<const std::byte> bytes;        // packed elements of a fixed-width type
-  std::vector<std::string_view> strings;   // for kString
-  std::vector<Value> arrays;               // for kArray
+  std::span<const std::byte> bytes;       // packed elements of a fixed-width type
+  std::vector<std::string_view> strings;  // for kString
+  std::vector<Value> arrays;              // for kArray
 };
 class Value {
  public:
@@ -69,7 +87,8 @@ class Value {
   Storage storage_;
 };
 
-const char* value_type_name(ValueType type);
+const char* value_type_name(ValueType type);  // "u32", "str", "arr"
+uint64_t value_type_bytes(ValueType type);    // of one element; 0 for strings and arrays
 
 struct KeyValue {
   std::string_view key;
@@ -79,12 +98,12 @@ struct KeyValue {
 struct TensorInfo {
   std::string_view name;
   tensor::DType type = tensor::DType::kF32;
-  uint32_t dims = 0;                             // 1 to 4
-  std::array<uint64_t, 4> ne = {1, 1, 1, 1};     // ne[0] is contiguous; dims not stored are 1
+  uint32_t dims = 0;                          // 1 to 4
+  std::array<uint64_t, 4> ne = {1, 1, 1, 1};  // ne[0] is contiguous; dims not stored are 1
   uint64_t bytes = 0;
-  uint32_t part = 0;                             // index into parts()
-  uint64_t file_offset = 0;                      // absolute in that part
-  const std::byte* data = nullptr;               // in the mapping
+  uint32_t part = 0;                // index into parts()
+  uint64_t file_offset = 0;         // absolute in that part
+  const std::byte* data = nullptr;  // in the mapping
   uint64_t elements() const { return ne[0] * ne[1] * ne[2] * ne[3]; }
 };
 
@@ -95,10 +114,13 @@ struct Part {
   uint64_t bytes = 0;
   uint64_t tensors = 0;
   uint32_t version = 0;
+  uint64_t alignment = kDefaultAlignment;  // each part has its own
+  uint64_t data_begin = 0;                 // absolute; the header ends at or before it
 };
 
-// Replaces or adds a scalar key before the model is read from: `--override-kv KEY=TYPE:VALUE` with TYPE
-// int, float, bool or str, as llama.cpp spells it.
+// Replaces or adds a scalar key before the model is read from: `--override-kv KEY=TYPE:VALUE` with
+// TYPE int, float, bool or str, as llama.cpp spells it. Keys that describe the file rather than the
+// model (general.alignment, split.*) are refused. Of several for one key the last one counts.
 struct Override {
   std::string key;
   std::variant<int64_t, double, bool, std::string> value;
@@ -107,14 +129,19 @@ struct Override {
 
 class ModelFile {
  public:
-  // `path`: a .gguf file, any part of a split model, or a directory that holds exactly one model.
+  // `path`: a .gguf file, any part of a split model, or a directory that holds exactly one model
+  // (files named mtp-*.gguf beside it are not models). Metadata is that of the first part.
+  //   kNotFound     no such file, a missing part (named), a directory without a model
+  //   kUnsupported  GGUF 1, big-endian, or a tensor type this build has never heard of
+  //   kCorrupt      anything else that is wrong with the bytes
+  // Types that are known but not decoded are no error here: whoever computes with them says so.
   static Result<ModelFile> open(const std::string& path, std::span<const Override> overrides = {});
   // One part from memory, not split: for tests and fuzzing. `bytes` must outlive the result.
   static Result<ModelFile> from_memory(std::span<const std::byte> bytes, std::string name,
                                        std::span<const Override> overrides = {});
 
   std::span<const KeyValue> metadata() const { return metadata_; }
-  const Value* find_key(std::string_view key) const;       // exact
+  const Value* find_key(std::string_view key) const;  // exact
   std::span<const TensorInfo> tensors() const { return tensors_; }
   const TensorInfo* find_tensor(std::string_view name) const;  // exact
   std::span<const Part> parts() const { return parts_; }
@@ -124,6 +151,7 @@ class ModelFile {
 
  private:
   friend class Reader;
+  ModelFile() = default;
   std::vector<MappedFile> files_;
   std::vector<Part> parts_;
   std::vector<KeyValue> metadata_;

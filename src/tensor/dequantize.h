@@ -1,5 +1,5 @@
-// Scalar decoding of GGML blocks to fp32: the meaning of each format, and the oracle of every faster
-// kernel. Block layouts stand beside each decoder in dequantize.cc.
+// Scalar decoding of GGML blocks to fp32: the meaning of each format, and the oracle of every
+// faster kernel. Block layouts stand beside each decoder in dequantize.cc.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,9 @@ namespace topknot::tensor {
 
 float f16_to_f32(uint16_t bits);
 uint16_t f32_to_f16(float value);  // round to nearest even; overflow becomes infinity
-inline float bf16_to_f32(uint16_t bits) { return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16); }
+inline float bf16_to_f32(uint16_t bits) {
+  return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16);
+}
 uint16_t f32_to_bf16(float value);  // round to nearest even; NaN stays NaN
 
 // Decodes `elements` (a multiple of the type's block) starting at `blocks` (no alignment needed) to

@@ -1,0 +1,25 @@
+// All attention backends, in the order of backends.def, and the choice among them.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "attention/attention.h"
+
+namespace topknot::attention {
+
+struct RegistryEntry {
+  std::string_view name;
+  const Backend* backend;       // null when it was not built
+  std::string_view built_when;  // the CMake option that builds it
+};
+
+std::span<const RegistryEntry> registry();
+
+// The first backend that takes `asked`, or the one named `forced`; see capability::choose.
+capability::Choice select_backend(const Facts& asked, std::string_view forced = {});
+
+// The backend of a choice that has one.
+const Backend& chosen_backend(const capability::Choice& choice);
+
+}  // namespace topknot::attention
