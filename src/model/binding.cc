@@ -287,7 +287,8 @@ class Binder {
       const std::optional<int64_t> layer = layer_of(tensor.name);
       if (layer && *layer >= config_.layers && *layer < config_.layers + config_.nextn_layers) {
         ++nextn;
-      } else if (layer && tensor.name.find(".indexer.") != std::string_view::npos) {
+      } else if (layer && *layer < config_.layers && !config_.has_own_indexer(*layer) &&
+                 tensor.name.find(".indexer.") != std::string_view::npos) {
         ++shared_indexer;
       } else {
         others.push_back(printable(tensor.name));

@@ -50,7 +50,8 @@ ForwardPass::ForwardPass(const ModelConfig& config, const Weights& weights, cons
   norm_.resize(count(t, c.hidden));
   sum_.resize(count(t, c.hidden));
   q_latent_.resize(count(t, c.q_lora_rank));
-  q_.resize(count(t, c.heads * c.qk_head_dim()));
+  // Holds the query latent before its norm, too.
+  q_.resize(count(t, std::max(c.heads * c.qk_head_dim(), c.q_lora_rank)));
   kv_.resize(count(t, c.latent_width()));
   absorbed_.resize(count(t, c.heads * c.latent_width()));
   attended_.resize(count(t, c.heads * c.kv_lora_rank));

@@ -139,13 +139,20 @@ void read_rope(MetadataReader& reader, ModelConfig* config) {
 void read_moe(MetadataReader& reader, ModelConfig* config) {
   ops::RouterSpec& router = config->router;
   router.experts = reader.with_default("expert_count", 0, kMaxExperts, 0);
-  config->dense_ffn = reader.optional("feed_forward_length", 1, kMaxWidth).value_or(0);
-  if (router.experts == 0) {
-    config->leading_dense_layers = config->layers;
-    return;
+  if (router.experts > 0) {
+    config->leading_dense_layers = reader.with_default("leading_dense_block_count", 0, kMaxLayers,
+                                                       0, "every layer has experts");
   }
-  config->leading_dense_layers = reader.with_default("leading_dense_block_count", 0, kMaxLayers, 0,
-                                                     "every layer has experts");
+  // Without a layer that uses them, what the file says of experts is not read: no tensor could
+  // confirm it.
+  if (router.experts == 0 || config->leading_dense_layers >= config->layers) {
+    router.experts = 0;
+    config->leading_dense_layers = config->layers;
+  }
+  if (config->leading_dense_layers > 0) {
+    config->dense_ffn = reader.required("feed_forward_length", 1, kMaxWidth);
+  }
+  if (router.experts == 0) return;
   router.used =
       reader.required("expert_used_count", 1, static_cast<uint64_t>(router.experts));
   config->expert_ffn = reader.required("expert_feed_forward_length", 1, kMaxWidth);
@@ -178,6 +185,10 @@ void read_indexer(MetadataReader& reader, ops::RopeFlavour default_flavour, Mode
   indexer.heads = reader.required("attention.indexer.head_count", 1, kMaxWidth);
   indexer.head_dim = reader.required("attention.indexer.key_length", 1, kMaxWidth);
   indexer.rope_dim = config->qk_rope_head_dim;
+  if (config->q_lora_rank == 0) {
+    reader.problem(cat(reader.full_name("attention.q_lora_rank"),
+                       " is 0 or absent; the indexer projects its queries from that latent"));
+  }
   if (indexer.rope_dim > indexer.head_dim) {
     reader.problem(cat(reader.full_name("attention.indexer.key_length"), " is ", indexer.head_dim,
                        "; the ", indexer.rope_dim, " rotated elements do not fit"));
