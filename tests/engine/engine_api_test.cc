@@ -39,7 +39,8 @@ class EngineApi : public testing::Test {
   }
 
   std::vector<int32_t> question(const std::string& text) {
-    auto prompt = engine_->chat_prompt({{.role = "user", .content = text}}, {.enable_thinking = false});
+    auto prompt =
+        engine_->chat_prompt({{.role = "user", .content = text}}, {.enable_thinking = false});
     EXPECT_TRUE(prompt);
     return *prompt;
   }
@@ -96,7 +97,8 @@ TEST_F(EngineApi, ACommonPrefixIsReusedAndChangesNothing) {
 }
 
 TEST_F(EngineApi, EveryWayToStopIsNamed) {
-  EXPECT_EQ(engine_->generate(greedy(question("Who wrote Emma?"), 2))->stop, StopReason::kMaxTokens);
+  EXPECT_EQ(engine_->generate(greedy(question("Who wrote Emma?"), 2))->stop,
+            StopReason::kMaxTokens);
   GenerateRequest request = greedy(question("Who wrote Emma?"));
   request.stop = {"Aus", "unused"};
   auto done = engine_->generate(request);
@@ -130,7 +132,8 @@ TEST_F(EngineApi, CancellingEndsTheAnswerAndLeavesTheEngineUsable) {
   ASSERT_TRUE(done);
   EXPECT_EQ(done->stop, StopReason::kCancelled);
   EXPECT_LT(done->tokens.size(), 30u);
-  EXPECT_EQ(engine_->generate(greedy(question("Who wrote Emma?")))->text, "Jane Austen wrote Emma.");
+  EXPECT_EQ(engine_->generate(greedy(question("Who wrote Emma?")))->text,
+            "Jane Austen wrote Emma.");
 }
 
 TEST_F(EngineApi, LogprobsAreThoseOfTheModel) {
@@ -147,7 +150,8 @@ TEST_F(EngineApi, LogprobsAreThoseOfTheModel) {
     EXPECT_LE(row[0].logprob, 0.0f);
     EXPECT_GE(row[1].logprob, row[2].logprob);
   }
-  EXPECT_EQ(done->logprobs[0][0].bytes + done->logprobs[1][0].bytes + done->logprobs[2][0].bytes, done->text);
+  EXPECT_EQ(done->logprobs[0][0].bytes + done->logprobs[1][0].bytes + done->logprobs[2][0].bytes,
+            done->text);
 }
 
 TEST_F(EngineApi, SameSeedSameTextAndPenaltiesAreChecked) {
@@ -190,7 +194,8 @@ TEST_F(EngineApi, ScoresAreLikelihoodsOfWhatComesNext) {
   request.logprobs = 3072;
   const auto done = engine_->generate(request);
   for (const TokenLogprob& each : done->logprobs[0]) {
-    if (each.token == prompt[399]) EXPECT_EQ(-each.logprob, nll->back()) << "one pass or two, the same bits";
+    if (each.token == prompt[399])
+      EXPECT_EQ(-each.logprob, nll->back()) << "one pass or two, the same bits";
   }
 }
 
@@ -201,11 +206,13 @@ TEST_F(EngineApi, DenseIsNamedWarnedAboutAndDiffersBeyondTopK) {
   ASSERT_TRUE(engine);
   EXPECT_TRUE(engine_->info().sparse);
   EXPECT_FALSE(engine->info().sparse);
-  EXPECT_THAT(engine->info().warnings, ElementsAre(HasSubstr("dense attention on a model trained for sparse")));
+  EXPECT_THAT(engine->info().warnings,
+              ElementsAre(HasSubstr("dense attention on a model trained for sparse")));
   const auto prompt = long_prompt(600);
   const auto a = engine_->score(prompt);
   const auto b = engine->score(prompt);
-  for (size_t i = 0; i < 255; ++i) ASSERT_EQ((*a)[i], (*b)[i]) << "below index_topk both read every key";
+  for (size_t i = 0; i < 255; ++i)
+    ASSERT_EQ((*a)[i], (*b)[i]) << "below index_topk both read every key";
   EXPECT_NE(*a, *b);
 }
 
@@ -246,7 +253,8 @@ TEST(EngineOpen, ABrokenTemplateLeavesRawPromptsUsable) {
   const auto prompt = engine->chat_prompt({{.role = "user", .content = "x"}}, {});
   ASSERT_FALSE(prompt);
   EXPECT_THAT(prompt.error().fix, HasSubstr("--chat-template-file"));
-  const auto raw = engine->tokenize("[gMASK]<sop><|user|>Who wrote Emma?<|assistant|></think>", true);
+  const auto raw =
+      engine->tokenize("[gMASK]<sop><|user|>Who wrote Emma?<|assistant|></think>", true);
   ASSERT_TRUE(raw);
   EXPECT_EQ(engine->generate(greedy(*raw))->text, "Jane Austen wrote Emma.");
 }
