@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes tests/data/pretokenizer_cases.json: random Unicode texts and how each family cuts them.
 
-The oracle is the `regex` module with the patterns as their authors published them, class intersections
+The oracle is the `regex` module with the patterns as their authors published them, class
+intersections
 and `\\s+$` included, so that what the C++ tables rewrite for PCRE2 is tested against the original.
 Needs: pip install regex. Usage: make_pretokenizer_cases.py [OUTPUT]
 """
@@ -76,7 +77,7 @@ PASSES = {
     ],
 }
 
-# Where implementations have been seen to differ: white space and what only looks like it, case folds
+# Where implementations have been seen to differ: white space and its look-alikes, case folds
 # beyond ASCII, marks, letters without case, numbers that are not digits, joined emoji.
 TROUBLE = (
     list("    \n\n\r\t'''aAbBsStTlLmMdDrRvVeE0123456789.,!?-_/\\(){}[]<>|@#$%^&*+=~`\"")
@@ -95,13 +96,16 @@ TROUBLE = (
         "'\u017f",
     ]
     + list(
-        "\u0085\u00a0\u1680\u180e\u2003\u200b\u2028\u2029\u202f\u205f\u3000\ufeff\x00\x0b\x0c\x1c\x1f\x7f\xad"
+        "\u0085\u00a0\u1680\u180e\u2003\u200b\u2028\u2029\u202f"
+        "\u205f\u3000\ufeff\x00\x0b\x0c\x1c\x1f\x7f\xad"
     )
     + list(
-        "\u212a\u01c5\u02b0\u0301\u0488\u2167\u00bd\u00b2\u0661\u3007\u3005\u2126\u1fbe\u1f7d\u1fd3\u1fdb"
+        "\u212a\u01c5\u02b0\u0301\u0488\u2167\u00bd\u00b2"
+        "\u0661\u3007\u3005\u2126\u1fbe\u1f7d\u1fd3\u1fdb"
     )
     + list(
-        "\u4e2d\u6587\u9fa5\u9fa6\u3042\u30a2\u30fc\ud55c\uac00\u0e01\u0e31\u0915\u093f\u05d0\u0627\u10d0\u0561"
+        "\u4e2d\u6587\u9fa5\u9fa6\u3042\u30a2\u30fc\ud55c\uac00"
+        "\u0e01\u0e31\u0915\u093f\u05d0\u0627\u10d0\u0561"
     )
     + list("\uff01\uff10\uff21\uff5e\u2018\u201c\u3001\u3002\u20ac\u00a3\u00d7\u00aa")
     + [
