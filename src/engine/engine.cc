@@ -283,15 +283,21 @@ class Generation {
     return true;
   }
 
+  // Why no more may be generated, if so; asked before each token and before each step, so that no
+  // step is run whose result nobody reads.
+  std::optional<StopReason> limit_reached() const {
+    if (request_.max_tokens >= 0 &&
+        static_cast<int64_t>(out_.tokens.size()) >= request_.max_tokens) {
+      return StopReason::kMaxTokens;
+    }
+    if (cancelled()) return StopReason::kCancelled;
+    return std::nullopt;
+  }
+
   Status generate() {
     for (;;) {
-      if (request_.max_tokens >= 0 &&
-          static_cast<int64_t>(out_.tokens.size()) >= request_.max_tokens) {
-        out_.stop = StopReason::kMaxTokens;
-        return {};
-      }
-      if (cancelled()) {
-        out_.stop = StopReason::kCancelled;
+      if (const auto reached = limit_reached()) {
+        out_.stop = *reached;
         return {};
       }
       const std::span<const float> logits = runner_.logits(0);
@@ -311,7 +317,7 @@ class Generation {
         out_.stop = StopReason::kContextFull;
         return {};
       }
-      count(runner_.step({&token, 1}, engine::Runner::Want::kLast));
+      if (!limit_reached()) count(runner_.step({&token, 1}, engine::Runner::Want::kLast));
     }
   }
 

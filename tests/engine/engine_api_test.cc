@@ -67,7 +67,8 @@ TEST_F(EngineApi, AnswersAQuestion) {
   EXPECT_EQ(streamed, done->text);
   EXPECT_EQ(done->stop, StopReason::kEndOfTurn);
   EXPECT_EQ(done->sparse_queries, 0) << "a short prompt sees fewer keys than index_topk";
-  EXPECT_EQ(done->queries, done->prompt_tokens + static_cast<int64_t>(done->tokens.size()));
+  EXPECT_EQ(done->queries, done->prompt_tokens + static_cast<int64_t>(done->tokens.size()))
+      << "each token attends once";
 }
 
 TEST_F(EngineApi, QueriesBeyondTopKAreSparseAndCounted) {
