@@ -24,7 +24,9 @@ bool opens(std::span<const std::byte> bytes) {
 TEST(HostileFile, CutAtEveryByte) {
   const Bytes whole = sample_model();
   uint64_t end = 0;  // of the last tensor; only padding follows
-  for (const TensorInfo& tensor : ModelFile::from_memory(whole, "whole.gguf")->tensors()) {
+  const auto model = ModelFile::from_memory(whole, "whole.gguf");
+  ASSERT_TRUE(model);
+  for (const TensorInfo& tensor : model->tensors()) {
     end = std::max(end, tensor.file_offset + tensor.bytes);
   }
   for (size_t size = 0; size <= whole.size(); ++size) {

@@ -102,7 +102,8 @@ TEST(ModelFile, OverridesReplaceAndAdd) {
 
 TEST(ModelFile, AScalarAndAModelWithoutTensorsAreFine) {
   RawFile scalar{.data_bytes = 4};
-  const auto with_scalar = read(scalar.tensor("s", {}, kF32, 0).bytes());
+  const Bytes bytes = scalar.tensor("s", {}, kF32, 0).bytes();
+  const auto with_scalar = read(bytes);
   ASSERT_TRUE(with_scalar) << with_scalar.error().to_string();
   EXPECT_EQ(with_scalar->find_tensor("s")->elements(), 1u);
   EXPECT_EQ(shape_string(*with_scalar->find_tensor("s")), "{1}");

@@ -1,0 +1,14 @@
+// Brings a model's pages into memory before the first step, so that the first answer is not slow.
+#pragma once
+
+#include <cstdint>
+
+#include "gguf/model_file.h"
+
+namespace topknot::engine {
+
+// Reads every page once, in parallel, with a progress line; does nothing when the model is larger
+// than `available_bytes`, for then pages would only push each other out.
+void prefetch(const gguf::ModelFile& file, uint64_t available_bytes, int threads, bool quiet);
+
+}  // namespace topknot::engine
