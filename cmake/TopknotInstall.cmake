@@ -1,5 +1,5 @@
 # What users get: the program, libtopknot.so with all layers inside, the public headers, and a
-# package for find_package(topknot). Included at the end of src/, when every layer is known.
+# package for find_package(topknot). Included after src/, when every layer is known.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

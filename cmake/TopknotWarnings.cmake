@@ -7,5 +7,6 @@ target_compile_options(topknot_warnings INTERFACE
   $<$<AND:$<BOOL:${TOPKNOT_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>)
 # GCC's own advice: with sanitizers this warning follows paths that do not exist.
 if(TOPKNOT_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(topknot_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
+  target_compile_options(topknot_warnings INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
 endif()

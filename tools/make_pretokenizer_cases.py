@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes tests/data/pretokenizer_cases.json: random Unicode texts and how each family cuts them.
 
-The oracle is the `regex` module with the patterns as their authors published them, class intersections
+The oracle is the `regex` module with the patterns as their authors published them, class
+intersections
 and `\\s+$` included, so that what the C++ tables rewrite for PCRE2 is tested against the original.
 Needs: pip install regex. Usage: make_pretokenizer_cases.py [OUTPUT]
 """
@@ -23,7 +24,13 @@ SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 
 
 def three_digits(digits):
-    return [CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|" + digits + r"| ?[^\s\p{L}\p{N}]+[\r\n]*|" + SPACES]
+    return [
+        CONTRACTIONS
+        + r"|[^\r\n\p{L}\p{N}]?\p{L}+|"
+        + digits
+        + r"| ?[^\s\p{L}\p{N}]+[\r\n]*|"
+        + SPACES
+    ]
 
 
 CASED = (
@@ -70,23 +77,56 @@ PASSES = {
     ],
 }
 
-# Where implementations have been seen to differ: white space and what only looks like it, case folds
+# Where implementations have been seen to differ: white space and its look-alikes, case folds
 # beyond ASCII, marks, letters without case, numbers that are not digits, joined emoji.
 TROUBLE = (
     list("    \n\n\r\t'''aAbBsStTlLmMdDrRvVeE0123456789.,!?-_/\\(){}[]<>|@#$%^&*+=~`\"")
-    + ["\r\n", "\n\n\n", "   ", "'s", "'LL", "'Re", " don't", "DON'T", "helloWorld", "1234567", "\u017f", "'\u017f"]
-    + list("\u0085\u00a0\u1680\u180e\u2003\u200b\u2028\u2029\u202f\u205f\u3000\ufeff\x00\x0b\x0c\x1c\x1f\x7f\xad")
-    + list("\u212a\u01c5\u02b0\u0301\u0488\u2167\u00bd\u00b2\u0661\u3007\u3005\u2126\u1fbe\u1f7d\u1fd3\u1fdb")
-    + list("\u4e2d\u6587\u9fa5\u9fa6\u3042\u30a2\u30fc\ud55c\uac00\u0e01\u0e31\u0915\u093f\u05d0\u0627\u10d0\u0561")
+    + [
+        "\r\n",
+        "\n\n\n",
+        "   ",
+        "'s",
+        "'LL",
+        "'Re",
+        " don't",
+        "DON'T",
+        "helloWorld",
+        "1234567",
+        "\u017f",
+        "'\u017f",
+    ]
+    + list(
+        "\u0085\u00a0\u1680\u180e\u2003\u200b\u2028\u2029\u202f"
+        "\u205f\u3000\ufeff\x00\x0b\x0c\x1c\x1f\x7f\xad"
+    )
+    + list(
+        "\u212a\u01c5\u02b0\u0301\u0488\u2167\u00bd\u00b2"
+        "\u0661\u3007\u3005\u2126\u1fbe\u1f7d\u1fd3\u1fdb"
+    )
+    + list(
+        "\u4e2d\u6587\u9fa5\u9fa6\u3042\u30a2\u30fc\ud55c\uac00"
+        "\u0e01\u0e31\u0915\u093f\u05d0\u0627\u10d0\u0561"
+    )
     + list("\uff01\uff10\uff21\uff5e\u2018\u201c\u3001\u3002\u20ac\u00a3\u00d7\u00aa")
-    + ["\U0001f469\u200d\U0001f469\u200d\U0001f467", "\U0001f1e9\U0001f1ea", "\U0001d400", "\U00020000", "\U00010400", "\ue000"]
+    + [
+        "\U0001f469\u200d\U0001f469\u200d\U0001f467",
+        "\U0001f1e9\U0001f1ea",
+        "\U0001d400",
+        "\U00020000",
+        "\U00010400",
+        "\ue000",
+    ]
 )
 
 
 def same_everywhere(char):
     """Assigned long ago, and of one category in both Unicode versions at hand."""
     old = unicodedata.ucd_3_2_0.category(char)
-    return old not in ("Cn", "Cs") and old == unicodedata.category(char) and regex.match(rf"\p{{{old}}}", char)
+    return (
+        old not in ("Cn", "Cs")
+        and old == unicodedata.category(char)
+        and regex.match(rf"\p{{{old}}}", char)
+    )
 
 
 def cut(pattern, piece):
@@ -112,7 +152,11 @@ def main():
     cases = []
     for i in range(TEXTS):
         parts = [
-            rng.choice(anywhere) if rng.random() < 0.2 else rng.choice(TROUBLE) * rng.choice((1, 1, 1, 1, 2, 5))
+            (
+                rng.choice(anywhere)
+                if rng.random() < 0.2
+                else rng.choice(TROUBLE) * rng.choice((1, 1, 1, 1, 2, 5))
+            )
             for _ in range(rng.randint(1, 60))
         ]
         text = "".join(parts)

@@ -23,27 +23,27 @@
 namespace topknot {
 
 struct EngineOptions {
-  std::string model;              // a .gguf file, any part of a split model, or a directory
-  int threads = 0;                // 0: every core this process may use
-  int64_t context = 0;            // tokens; 0: chosen from the model and free memory
-  int64_t ubatch = 512;           // most tokens of one step of prefill
-  std::string dtype = "auto";     // residual stream and product inputs: auto, f32, bf16
-  std::string kv_cache_dtype = "auto";  // cache rows: auto, f32, bf16
-  std::string attention_backend;        // a name of `topknot backends`; empty: chosen
-  std::string kernels = "auto";         // auto, avx512, avx2, portable, reference
-  bool dense = false;                   // attend to every key, whatever the indexer would pick
+  std::string model;                     // a .gguf file, any part of a split model, or a directory
+  int threads = 0;                       // 0: every core this process may use
+  int64_t context = 0;                   // tokens; 0: chosen from the model and free memory
+  int64_t ubatch = 512;                  // most tokens of one step of prefill
+  std::string dtype = "auto";            // residual stream and product inputs: auto, f32, bf16
+  std::string kv_cache_dtype = "auto";   // cache rows: auto, f32, bf16
+  std::string attention_backend;         // a name of `topknot backends`; empty: chosen
+  std::string kernels = "auto";          // auto, avx512, avx2, portable, reference
+  bool dense = false;                    // attend to every key, whatever the indexer would pick
   std::vector<std::string> override_kv;  // "KEY=TYPE:VALUE"
-  std::string chat_template;             // Jinja source instead of the file's own; empty: the file's
-  bool quiet = false;                    // no progress lines
+  std::string chat_template;  // Jinja source instead of the file's own; empty: the file's
+  bool quiet = false;         // no progress lines
 };
 
 struct SamplingOptions {
-  float temperature = 0.8f;  // 0: always the likeliest token
-  int32_t top_k = 40;        // 0: all
-  float top_p = 0.95f;       // 1: all
-  float min_p = 0.05f;       // 0: all
-  float repeat_penalty = 1.0f;     // 1: none; over the last repeat_last_n tokens of prompt and output
-  int32_t repeat_last_n = 64;      // -1: all
+  float temperature = 0.8f;     // 0: always the likeliest token
+  int32_t top_k = 40;           // 0: all
+  float top_p = 0.95f;          // 1: all
+  float min_p = 0.05f;          // 0: all
+  float repeat_penalty = 1.0f;  // 1: none; over the last repeat_last_n tokens of prompt and output
+  int32_t repeat_last_n = 64;   // -1: all
   float presence_penalty = 0.0f;   // over generated tokens
   float frequency_penalty = 0.0f;  // over generated tokens
   std::optional<uint64_t> seed;    // none: from the system
@@ -69,12 +69,12 @@ struct TokenLogprob {
 struct GenerateRequest {
   std::vector<int32_t> prompt;  // not empty
   SamplingOptions sampling;
-  int64_t max_tokens = -1;  // -1: until a stop or the end of the context
-  std::vector<std::string> stop;  // ends the text before the first of these
-  bool ignore_eos = false;        // goes on after an end-of-generation token
-  int32_t logprobs = 0;           // how many alternatives to report with each token
-  const std::atomic<bool>* cancel = nullptr;                // ends the answer when it becomes true
-  std::function<void(std::string_view)> on_text;            // whole UTF-8 characters, as they come
+  int64_t max_tokens = -1;                        // -1: until a stop or the end of the context
+  std::vector<std::string> stop;                  // ends the text before the first of these
+  bool ignore_eos = false;                        // goes on after an end-of-generation token
+  int32_t logprobs = 0;                           // how many alternatives to report with each token
+  const std::atomic<bool>* cancel = nullptr;      // ends the answer when it becomes true
+  std::function<void(std::string_view)> on_text;  // whole UTF-8 characters, as they come
 };
 
 enum class StopReason : uint8_t { kEndOfTurn, kStopString, kMaxTokens, kContextFull, kCancelled };
@@ -86,15 +86,16 @@ struct Completion {
   std::vector<std::vector<TokenLogprob>> logprobs;  // per token: the chosen one, then alternatives
   StopReason stop = StopReason::kEndOfTurn;
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;  // of the prompt: their cache rows were still there
-  int64_t queries = 0;        // tokens that attended
+  int64_t cached_tokens = 0;   // of the prompt: their cache rows were still there
+  int64_t queries = 0;         // tokens that attended
   int64_t sparse_queries = 0;  // of them, those that saw more keys than they read
   double prompt_seconds = 0;
   double generation_seconds = 0;
   uint64_t seed = 0;
 
   double prompt_tokens_per_second() const {
-    return prompt_seconds > 0 ? static_cast<double>(prompt_tokens - cached_tokens) / prompt_seconds : 0;
+    return prompt_seconds > 0 ? static_cast<double>(prompt_tokens - cached_tokens) / prompt_seconds
+                              : 0;
   }
   double generation_tokens_per_second() const {
     return generation_seconds > 0 ? static_cast<double>(tokens.size()) / generation_seconds : 0;
@@ -137,15 +138,16 @@ class Engine {
   std::string detokenize(std::span<const int32_t> tokens, bool special) const;
   const std::vector<int32_t>& stop_tokens() const;
 
-  // Renders the model's chat template. Scaffolding and contents are tokenised apart: a control token that
-  // stands in a content stays text.
+  // Renders the model's chat template. Scaffolding and contents are tokenised apart: a control
+  // token that stands in a content stays text.
   Result<std::vector<int32_t>> chat_prompt(const std::vector<Message>& messages,
                                            const ChatOptions& options) const;
 
   // Reuses the cache rows of the longest common prefix with the last call.
   Result<Completion> generate(const GenerateRequest& request);
 
-  // Negative log-likelihoods (natural) of tokens[1:], each given all before it: tokens.size() - 1 values.
+  // Negative log-likelihoods (natural) of tokens[1:], each given all before it: tokens.size() - 1
+  // values.
   Result<std::vector<float>> score(std::span<const int32_t> tokens);
 
  private:

@@ -1,7 +1,9 @@
-// Multi-head latent attention in absorbed (MQA) form over cached latent rows: the contract of every backend.
+// Multi-head latent attention in absorbed (MQA) form over cached latent rows: the contract of every
+// backend.
 //   out = softmax(q . row^T * sm_scale) . row[:R], over the selected rows of each token
 //   H heads on this rank   R kv_lora_rank   P qk_rope_head_dim   D = R + P
-// Source: DeepSeek-V2 (arXiv:2405.04434) section 2.1; DeepSeek-V3.2 (DSA). Oracle: backends/cpu_reference/.
+// Source: DeepSeek-V2 (arXiv:2405.04434) section 2.1; DeepSeek-V3.2 (DSA). Oracle:
+// backends/cpu_reference/.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +27,8 @@ using capability::Selection;
 // Which rows of a token are read. Sparse: `topk_slots`. Dense: the first `visible` positions of its
 // sequence, through the block table.
 struct SparseRows {
-  const int32_t* topk_slots = nullptr;  // i32 [tokens, topk]; physical slots; -1 = none, at any position
+  const int32_t* topk_slots =
+      nullptr;  // i32 [tokens, topk]; physical slots; -1 = none, at any position
   int64_t topk = 0;
 };
 struct DenseRows {
@@ -36,15 +39,17 @@ struct DenseRows {
 };
 
 struct MlaArgs {
-  const float* q = nullptr;  // f32 [tokens, H, D]; first R already multiplied by W_UK, rope on the last P
-  kvcache::CacheRows kv;     // one latent row per slot, shared by all heads
+  const float* q =
+      nullptr;  // f32 [tokens, H, D]; first R already multiplied by W_UK, rope on the last P
+  kvcache::CacheRows kv;  // one latent row per slot, shared by all heads
   Selection selection = Selection::kSparse;
   SparseRows sparse;  // for kSparse
   DenseRows dense;    // for kDense
   int64_t tokens = 0;
   float sm_scale = 0;    // 1/sqrt(qk_nope_head_dim + qk_rope_head_dim), times mscale^2 under YaRN
   float* out = nullptr;  // f32 [tokens, H, R]; zeros where nothing is selected
-  float* lse = nullptr;  // f32 [tokens, H]; natural log; -inf where nothing is selected; may be null
+  float* lse =
+      nullptr;  // f32 [tokens, H]; natural log; -inf where nothing is selected; may be null
 };
 
 // What a backend sizes its scratch for; run() allocates nothing.

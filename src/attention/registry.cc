@@ -8,9 +8,9 @@
 namespace topknot::attention {
 
 // CMake writes BUILT(name) or NOT_BUILT(name, option) for each line of backends.def.
-#define BUILT(folder, when)   \
-  namespace folder {          \
-  const Backend& backend();   \
+#define BUILT(folder, when) \
+  namespace folder {        \
+  const Backend& backend(); \
   }
 #define NOT_BUILT(folder, when)
 #include "attention/backends.inc"

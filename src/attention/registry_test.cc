@@ -26,7 +26,8 @@ TEST(Registry, TheFirstOfBackendsDefThatRunsIsChosen) {
 }
 
 TEST(Registry, AForcedNameIsTakenOrRefusedNeverReplaced) {
-  EXPECT_EQ(chosen_backend(select_backend(asked(KvFormat::kF32), "cpu_reference")).name, "cpu_reference");
+  EXPECT_EQ(chosen_backend(select_backend(asked(KvFormat::kF32), "cpu_reference")).name,
+            "cpu_reference");
   EXPECT_FALSE(select_backend(asked(KvFormat::kQ8_0), "cpu_simd").chosen.has_value());
 }
 

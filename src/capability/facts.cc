@@ -7,9 +7,9 @@ namespace topknot::capability {
 namespace {
 
 constexpr std::array<std::string_view, kFactCount> kFactNames = {
-    "device",       "sm",          "smem_per_block", "selection",      "heads",
-    "kv_lora_rank", "qk_rope_head_dim", "topk",      "kv_format",      "page",
-    "index_n_heads", "index_head_dim",  "index_rope_dim", "dtype",
+    "device",           "sm",    "smem_per_block", "selection", "heads",         "kv_lora_rank",
+    "qk_rope_head_dim", "topk",  "kv_format",      "page",      "index_n_heads", "index_head_dim",
+    "index_rope_dim",   "dtype",
 };
 constexpr std::array<std::string_view, 2> kDevices = {"cpu", "cuda"};
 constexpr std::array<std::string_view, 2> kSelections = {"sparse", "dense"};

@@ -1,6 +1,6 @@
-// Facts: what is asked of an implementation, as plain numbers. Of the device (kind, sm, shared memory per
-// block), of the model (heads, widths, top-k) and of the request (cache format, page size). Read from the
-// machine, from a model's metadata or from a file: a rule cannot tell.
+// Facts: what is asked of an implementation, as plain numbers. Of the device (kind, sm, shared
+// memory per block), of the model (heads, widths, top-k) and of the request (cache format, page
+// size). Read from the machine, from a model's metadata or from a file: a rule cannot tell.
 #pragma once
 
 #include <array>
@@ -13,20 +13,20 @@
 namespace topknot::capability {
 
 enum class Fact : uint8_t {
-  kDevice,          // DeviceKind
-  kSm,              // 80, 86, 89, 90, 100, 120, 121; not ordered by ability
-  kSmemPerBlock,    // bytes, opt-in limit
-  kSelection,       // Selection
-  kHeads,           // query heads on this rank
+  kDevice,        // DeviceKind
+  kSm,            // 80, 86, 89, 90, 100, 120, 121; not ordered by ability
+  kSmemPerBlock,  // bytes, opt-in limit
+  kSelection,     // Selection
+  kHeads,         // query heads on this rank
   kKvLoraRank,
   kQkRopeHeadDim,
-  kTopk,            // keys read by a query
-  kKvFormat,        // KvFormat
+  kTopk,      // keys read by a query
+  kKvFormat,  // KvFormat
   kPageTokens,
   kIndexHeads,
   kIndexHeadDim,
   kIndexRopeDim,
-  kDtype,           // ActivationType
+  kDtype,  // ActivationType
   kCount,
 };
 inline constexpr size_t kFactCount = static_cast<size_t>(Fact::kCount);

@@ -52,7 +52,8 @@ std::vector<Refusal> refusals(std::span<const Rule> rules, const Facts& asked) {
 }
 
 Choice choose(std::string operation, std::vector<Candidate> candidates, std::string_view forced) {
-  Choice choice{.operation = std::move(operation), .chosen = {}, .candidates = std::move(candidates)};
+  Choice choice{
+      .operation = std::move(operation), .chosen = {}, .candidates = std::move(candidates)};
   for (size_t i = 0; i < choice.candidates.size(); ++i) {
     const Candidate& candidate = choice.candidates[i];
     if (!forced.empty() && candidate.name != forced) continue;
@@ -97,14 +98,14 @@ Error refused(const Choice& choice, const Facts& asked, std::string_view forced)
                              printable(forced), "'"),
                  .fix = std::move(fix)};
   }
-  return Error{.code = Code::kUnsupported,
-               .what = forced.empty()
-                           ? cat("nothing can run ", choice.operation, " as asked")
-                           : cat("'", forced, "' cannot run ", choice.operation, " as asked"),
-               .where = asked.to_string(),
-               .why = explain(choice),
-               .fix = forced.empty() ? "change what a line above says to try"
-                                     : "name another one, or leave the name out to let it be chosen"};
+  return Error{
+      .code = Code::kUnsupported,
+      .what = forced.empty() ? cat("nothing can run ", choice.operation, " as asked")
+                             : cat("'", forced, "' cannot run ", choice.operation, " as asked"),
+      .where = asked.to_string(),
+      .why = explain(choice),
+      .fix = forced.empty() ? "change what a line above says to try"
+                            : "name another one, or leave the name out to let it be chosen"};
 }
 
 }  // namespace topknot::capability

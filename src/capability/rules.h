@@ -1,7 +1,7 @@
 // Rules as data, refusals with their reason, and the one way a choice is made and explained.
 //
-// An implementation states what its code truly depends on as a constexpr array of Rule beside the kernel.
-// Every broken rule of every candidate is reported, never only the first.
+// An implementation states what its code truly depends on as a constexpr array of Rule beside the
+// kernel. Every broken rule of every candidate is reported, never only the first.
 #pragma once
 
 #include <array>
@@ -57,11 +57,11 @@ struct Rule {
 };
 
 struct Refusal {
-  std::string what;     // the fact: "kv_format"
-  std::string needed;   // "one of bf16, f32"
-  std::string found;    // "q8_0", or "unknown"
+  std::string what;    // the fact: "kv_format"
+  std::string needed;  // "one of bf16, f32"
+  std::string found;   // "q8_0", or "unknown"
   std::string because;
-  std::string remedy;   // may be empty
+  std::string remedy;  // may be empty
 };
 
 bool holds(const Accepts& accepts, int64_t value);
@@ -78,20 +78,21 @@ struct Candidate {
 
 // A choice among candidates in order of preference.
 struct Choice {
-  std::string operation;  // "sparse MLA decode"
+  std::string operation;         // "sparse MLA decode"
   std::optional<size_t> chosen;  // index into candidates
   std::vector<Candidate> candidates;
 };
 
-// Chooses the first candidate without refusals, or the one named `forced`: when that refuses, or does not
-// exist, nothing is chosen. Never a second choice for a name the user gave.
-Choice choose(std::string operation, std::vector<Candidate> candidates, std::string_view forced = {});
+// Chooses the first candidate without refusals, or the one named `forced`: when that refuses, or
+// does not exist, nothing is chosen. Never a second choice for a name the user gave.
+Choice choose(std::string operation, std::vector<Candidate> candidates,
+              std::string_view forced = {});
 
 // The table of every candidate with each broken rule: "needed / found / because / try".
 std::string explain(const Choice& choice);
 
-// kUnsupported with explain() as the reason; `asked` says what was wanted. `flag` is the option a forced
-// name came from, or empty.
+// kUnsupported with explain() as the reason; `asked` says what was wanted. `flag` is the option a
+// forced name came from, or empty.
 Error refused(const Choice& choice, const Facts& asked, std::string_view forced);
 
 }  // namespace topknot::capability

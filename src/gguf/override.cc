@@ -1,3 +1,4 @@
+// Parsing `--override-kv KEY=TYPE:VALUE`.
 #include <charconv>
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// Metadata values read as the type a caller needs, and printed for people.
 #include <cstring>
 #include <limits>
 

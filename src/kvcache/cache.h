@@ -1,12 +1,12 @@
 // The paged cache of latent rows and index-key rows.
 //
-// A page holds kPageTokens tokens in every layer. One page id means the latent rows *and* the index rows of
-// those tokens: they are allocated, zeroed, freed and copied together. Index rows exist only in layers that
-// run their own indexer.
+// A page holds kPageTokens tokens in every layer. One page id means the latent rows *and* the index
+// rows of those tokens: they are allocated, zeroed, freed and copied together. Index rows exist
+// only in layers that run their own indexer.
 //   slot = page * kPageTokens + offset
-// Memory is reserved at once and touched only as pages come into use; a page is zeroed when it is handed
-// out, so no row is ever read that holds what another sequence left.
-// One thread owns a cache.
+// Memory is reserved at once and touched only as pages come into use; a page is zeroed when it is
+// handed out, so no row is ever read that holds what another sequence left. One thread owns a
+// cache.
 #pragma once
 
 #include <cstddef>
@@ -51,8 +51,8 @@ struct CacheShape {
 
 class Cache {
  public:
-  // Room for `tokens`, rounded up to whole pages. kOutOfRange above kMaxSlots, kResource when the address
-  // space is refused.
+  // Room for `tokens`, rounded up to whole pages. kOutOfRange above kMaxSlots, kResource when the
+  // address space is refused.
   static Result<Cache> create(const CacheShape& shape, int64_t tokens);
 
   Cache(Cache&& other) noexcept;

@@ -10,7 +10,9 @@ namespace topknot::kvcache {
 namespace {
 
 CacheShape shape() {
-  return {.format = KvFormat::kBf16, .latent_width = 80, .index_width = 32,
+  return {.format = KvFormat::kBf16,
+          .latent_width = 80,
+          .index_width = 32,
           .layer_has_index = {true, false, true}};
 }
 

@@ -24,7 +24,8 @@ TEST(SlotMap, FollowsTheBlockTableAtAnyPageSize) {
     }
     std::vector<int32_t> slots(positions.size(), 77);
     std::vector<int32_t> valid(3);
-    EXPECT_EQ(map_slots({positions, requests, table, 3, width, kPages, page_tokens, slots, valid}), 0);
+    EXPECT_EQ(map_slots({positions, requests, table, 3, width, kPages, page_tokens, slots, valid}),
+              0);
     for (size_t i = 0; i < positions.size(); ++i) {
       const size_t request = static_cast<size_t>(requests[i / width]);
       const int32_t p = positions[i];

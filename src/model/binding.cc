@@ -1,5 +1,5 @@
-// The table of tensors: exact name, shape, where it applies, where it goes. Names are compared whole,
-// never rewritten, so a name that holds `weight` or `qweight` anywhere is just a name.
+// The table of tensors: exact name, shape, where it applies, where it goes. Names are compared
+// whole, never rewritten, so a name that holds `weight` or `qweight` anywhere is just a name.
 #include <algorithm>
 #include <set>
 #include <variant>
@@ -48,11 +48,15 @@ struct LayerRow {
   Shape (*shape)(const Layout&);
   When when;
   Target target;
-  const char* alias = nullptr;        // another spelling seen in files
+  const char* alias = nullptr;  // another spelling seen in files
   const char* second_alias = nullptr;
 };
 
-#define SHAPE(...) [](const Layout& l) -> Shape { (void)l; return {__VA_ARGS__}; }
+#define SHAPE(...)               \
+  [](const Layout& l) -> Shape { \
+    (void)l;                     \
+    return {__VA_ARGS__};        \
+  }
 using L = LayerWeights;
 const LayerRow kLayerTable[] = {
     {"attn_norm.weight", SHAPE(l.c.hidden), When::kAlways, &L::attn_norm},
@@ -62,35 +66,42 @@ const LayerRow kLayerTable[] = {
     {"attn_q.weight", SHAPE(l.c.hidden, l.q_width()), When::kQueryDirect, &L::q},
     {"attn_kv_a_mqa.weight", SHAPE(l.c.hidden, l.c.latent_width()), When::kAlways, &L::kv_a},
     {"attn_kv_a_norm.weight", SHAPE(l.c.kv_lora_rank), When::kAlways, &L::kv_a_norm},
-    {"attn_k_b.weight", SHAPE(l.c.qk_nope_head_dim, l.c.kv_lora_rank, l.c.heads), When::kSplitKv, &L::k_b},
-    {"attn_v_b.weight", SHAPE(l.c.kv_lora_rank, l.c.v_head_dim, l.c.heads), When::kSplitKv, &L::v_b},
-    {"attn_kv_b.weight",
-     SHAPE(l.c.kv_lora_rank, l.c.heads * (l.c.qk_nope_head_dim + l.c.v_head_dim)), When::kFusedKv,
-     &L::k_b_rows},
-    {"attn_output.weight", SHAPE(l.c.heads * l.c.v_head_dim, l.c.hidden), When::kAlways, &L::attn_out},
-    {"indexer.attn_q_b.weight", SHAPE(l.c.q_lora_rank, l.index_width()), When::kOwnIndexer, &L::index_q_b},
+    {"attn_k_b.weight", SHAPE(l.c.qk_nope_head_dim, l.c.kv_lora_rank, l.c.heads), When::kSplitKv,
+     &L::k_b},
+    {"attn_v_b.weight", SHAPE(l.c.kv_lora_rank, l.c.v_head_dim, l.c.heads), When::kSplitKv,
+     &L::v_b},
+    {"attn_kv_b.weight", SHAPE(l.c.kv_lora_rank, l.c.heads*(l.c.qk_nope_head_dim + l.c.v_head_dim)),
+     When::kFusedKv, &L::k_b_rows},
+    {"attn_output.weight", SHAPE(l.c.heads* l.c.v_head_dim, l.c.hidden), When::kAlways,
+     &L::attn_out},
+    {"indexer.attn_q_b.weight", SHAPE(l.c.q_lora_rank, l.index_width()), When::kOwnIndexer,
+     &L::index_q_b},
     {"indexer.attn_k.weight", SHAPE(l.c.hidden, l.index_dim()), When::kOwnIndexer, &L::index_k},
     {"indexer.k_norm.weight", SHAPE(l.index_dim()), When::kOwnIndexer, &L::index_k_norm},
     {"indexer.k_norm.bias", SHAPE(l.index_dim()), When::kOwnIndexer, &L::index_k_norm_bias},
-    {"indexer.proj.weight", SHAPE(l.c.hidden, l.index_heads()), When::kOwnIndexer, &L::index_weights},
+    {"indexer.proj.weight", SHAPE(l.c.hidden, l.index_heads()), When::kOwnIndexer,
+     &L::index_weights},
     {"ffn_norm.weight", SHAPE(l.c.hidden), When::kAlways, &L::ffn_norm},
     {"ffn_gate.weight", SHAPE(l.c.hidden, l.c.dense_ffn), When::kDense, &L::ffn_gate},
     {"ffn_up.weight", SHAPE(l.c.hidden, l.c.dense_ffn), When::kDense, &L::ffn_up},
     {"ffn_down.weight", SHAPE(l.c.dense_ffn, l.c.hidden), When::kDense, &L::ffn_down},
     {"ffn_gate_inp.weight", SHAPE(l.c.hidden, l.c.router.experts), When::kExperts, &L::router},
-    {"exp_probs_b.bias", SHAPE(l.c.router.experts), When::kRouterBias, &L::router_bias, "exp_probs_b",
-     "exp_probs_b.weight"},
-    {"ffn_gate_exps.weight", SHAPE(l.c.hidden, l.c.expert_ffn, l.c.router.experts), When::kSplitGateUp,
-     &L::gate_exps},
-    {"ffn_up_exps.weight", SHAPE(l.c.hidden, l.c.expert_ffn, l.c.router.experts), When::kSplitGateUp,
-     &L::up_exps},
+    {"exp_probs_b.bias", SHAPE(l.c.router.experts), When::kRouterBias, &L::router_bias,
+     "exp_probs_b", "exp_probs_b.weight"},
+    {"ffn_gate_exps.weight", SHAPE(l.c.hidden, l.c.expert_ffn, l.c.router.experts),
+     When::kSplitGateUp, &L::gate_exps},
+    {"ffn_up_exps.weight", SHAPE(l.c.hidden, l.c.expert_ffn, l.c.router.experts),
+     When::kSplitGateUp, &L::up_exps},
     {"ffn_gate_up_exps.weight", SHAPE(l.c.hidden, 2 * l.c.expert_ffn, l.c.router.experts),
      When::kFusedGateUp, &L::gate_exps},
     {"ffn_down_exps.weight", SHAPE(l.c.expert_ffn, l.c.hidden, l.c.router.experts), When::kExperts,
      &L::down_exps},
-    {"ffn_gate_shexp.weight", SHAPE(l.c.hidden, l.shared_width()), When::kSharedExperts, &L::gate_shared},
-    {"ffn_up_shexp.weight", SHAPE(l.c.hidden, l.shared_width()), When::kSharedExperts, &L::up_shared},
-    {"ffn_down_shexp.weight", SHAPE(l.shared_width(), l.c.hidden), When::kSharedExperts, &L::down_shared},
+    {"ffn_gate_shexp.weight", SHAPE(l.c.hidden, l.shared_width()), When::kSharedExperts,
+     &L::gate_shared},
+    {"ffn_up_shexp.weight", SHAPE(l.c.hidden, l.shared_width()), When::kSharedExperts,
+     &L::up_shared},
+    {"ffn_down_shexp.weight", SHAPE(l.shared_width(), l.c.hidden), When::kSharedExperts,
+     &L::down_shared},
 };
 #undef SHAPE
 
@@ -119,7 +130,8 @@ class Binder {
   Error error() const {
     std::string why;
     for (const std::string& each : problems_) why += cat(why.empty() ? "" : "\n", each);
-    if (problem_count_ > problems_.size()) why += cat("\nand ", problem_count_ - problems_.size(), " more");
+    if (problem_count_ > problems_.size())
+      why += cat("\nand ", problem_count_ - problems_.size(), " more");
     return Error{.code = only_types_ ? Code::kUnsupported : Code::kCorrupt,
                  .what = only_types_ ? "the model holds tensor types that cannot be decoded"
                                      : "the model's tensors are not those its metadata asks for",
@@ -152,14 +164,15 @@ class Binder {
       case When::kExperts: return moe;
       case When::kSplitGateUp: return moe && !fused_gate_up;
       case When::kFusedGateUp: return moe && fused_gate_up;
-      case When::kRouterBias:
-        return moe && (config_.router_bias || has(layer, "exp_probs_b.bias"));
+      case When::kRouterBias: return moe && (config_.router_bias || has(layer, "exp_probs_b.bias"));
       case When::kSharedExperts: return moe && config_.shared_experts > 0;
     }
     return false;
   }
 
-  static std::string name_of(int64_t layer, const char* suffix) { return cat("blk.", layer, ".", suffix); }
+  static std::string name_of(int64_t layer, const char* suffix) {
+    return cat("blk.", layer, ".", suffix);
+  }
   bool has(int64_t layer, const char* suffix) const {
     return file_.find_tensor(name_of(layer, suffix)) != nullptr;
   }
@@ -178,8 +191,8 @@ class Binder {
       same = same && tensor->ne[i] == static_cast<uint64_t>(wanted);
     }
     if (!same) {
-      problem(false, cat("'", name, "' has shape ", gguf::shape_string(*tensor), "; needed: ",
-                         shape_text(shape)));
+      problem(false, cat("'", name, "' has shape ", gguf::shape_string(*tensor),
+                         "; needed: ", shape_text(shape)));
       return nullptr;
     }
     if (!tensor::dtype_info(tensor->type).decoded) {
@@ -222,7 +235,8 @@ class Binder {
     // vocab_size may be absent, and embedding rows may exceed it (padding).
     bound_.vocab = embed != nullptr ? static_cast<int64_t>(embed->ne[1]) : config_.vocab;
     if (embed != nullptr && bound_.vocab < config_.vocab) {
-      problem(false, cat("'token_embd.weight' has ", bound_.vocab, " rows; vocab_size is ", config_.vocab));
+      problem(false, cat("'token_embd.weight' has ", bound_.vocab, " rows; vocab_size is ",
+                         config_.vocab));
     }
     if (const auto* tensor = find("token_embd.weight", {config_.hidden, bound_.vocab})) {
       w.token_embd = as_weight(*tensor);
@@ -250,7 +264,7 @@ class Binder {
       const TensorInfo* tensor = find(name_of(layer, suffix), row.shape(layout));
       if (tensor == nullptr) continue;
       if (const auto* weight = std::get_if<Weight LayerWeights::*>(&row.target)) {
-        w.**weight = as_weight(*tensor);
+        w.** weight = as_weight(*tensor);
       } else {
         w.*std::get<std::vector<float> LayerWeights::*>(row.target) = as_vector(*tensor);
       }
@@ -287,21 +301,24 @@ class Binder {
       const std::optional<int64_t> layer = layer_of(tensor.name);
       if (layer && *layer >= config_.layers && *layer < config_.layers + config_.nextn_layers) {
         ++nextn;
-      } else if (layer && tensor.name.find(".indexer.") != std::string_view::npos) {
+      } else if (layer && *layer < config_.layers && !config_.has_own_indexer(*layer) &&
+                 tensor.name.find(".indexer.") != std::string_view::npos) {
         ++shared_indexer;
       } else {
         others.push_back(printable(tensor.name));
       }
     }
     if (nextn > 0) {
-      bound_.notes.push_back(cat("the MTP block (", nextn, " tensors behind layer ", config_.layers - 1,
-                                 ") is left out"));
+      bound_.notes.push_back(cat("the MTP block (", nextn, " tensors behind layer ",
+                                 config_.layers - 1, ") is left out"));
     }
     if (shared_indexer > 0) {
-      bound_.notes.push_back(cat(shared_indexer, " indexer tensors of layers that run no indexer are not used"));
+      bound_.notes.push_back(
+          cat(shared_indexer, " indexer tensors of layers that run no indexer are not used"));
     }
     if (!others.empty()) {
-      bound_.notes.push_back(cat(others.size(), " tensors are not used, the first is '", others.front(), "'"));
+      bound_.notes.push_back(
+          cat(others.size(), " tensors are not used, the first is '", others.front(), "'"));
     }
   }
 

@@ -51,12 +51,13 @@ Result<ModelConfig> read_config(const gguf::ModelFile& file) {
   const gguf::Value* value = file.find_key("general.architecture");
   const auto name = value != nullptr ? value->as_string() : std::nullopt;
   if (!name) {
-    return Error{.code = Code::kCorrupt,
-                 .what = "the file does not say what model it holds",
-                 .where = file.path(),
-                 .why = value == nullptr ? "general.architecture is absent"
-                                         : "general.architecture is not a string",
-                 .fix = "convert the model again, or set --override-kv general.architecture=str:NAME"};
+    return Error{
+        .code = Code::kCorrupt,
+        .what = "the file does not say what model it holds",
+        .where = file.path(),
+        .why = value == nullptr ? "general.architecture is absent"
+                                : "general.architecture is not a string",
+        .fix = "convert the model again, or set --override-kv general.architecture=str:NAME"};
   }
   const auto known = std::find_if(kArchitectures.begin(), kArchitectures.end(),
                                   [&](const Architecture& each) { return each.name == *name; });
@@ -67,12 +68,14 @@ Result<ModelConfig> read_config(const gguf::ModelFile& file) {
   ModelConfig config = known->read(reader);
   if (!reader.problems().empty()) {
     std::string why;
-    for (const std::string& problem : reader.problems()) why += cat(why.empty() ? "" : "\n", problem);
-    return Error{.code = Code::kCorrupt,
-                 .what = "the model's metadata cannot be used",
-                 .where = file.path(),
-                 .why = std::move(why),
-                 .fix = "convert the model again, or give the value with --override-kv KEY=TYPE:VALUE"};
+    for (const std::string& problem : reader.problems())
+      why += cat(why.empty() ? "" : "\n", problem);
+    return Error{
+        .code = Code::kCorrupt,
+        .what = "the model's metadata cannot be used",
+        .where = file.path(),
+        .why = std::move(why),
+        .fix = "convert the model again, or give the value with --override-kv KEY=TYPE:VALUE"};
   }
   config.notes = reader.take_notes();
   return config;

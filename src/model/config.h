@@ -1,6 +1,6 @@
 // What a model is, as numbers: read from GGUF metadata by one mapping for each architecture string.
-// Everything that differs between models of the family is a run-time value here; nothing below this layer
-// knows a model's name.
+// Everything that differs between models of the family is a run-time value here; nothing below this
+// layer knows a model's name.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace topknot::model {
 
 // Bounds on what a file may claim; far above every model of the family.
 inline constexpr uint64_t kMaxLayers = 4096;
-inline constexpr uint64_t kMaxWidth = 1 << 20;    // any row length
+inline constexpr uint64_t kMaxWidth = 1 << 20;  // any row length
 inline constexpr uint64_t kMaxVocab = 1 << 22;
 inline constexpr uint64_t kMaxExperts = 1 << 16;
 inline constexpr uint64_t kMaxContext = 1 << 30;
@@ -85,8 +85,8 @@ struct ModelConfig {
   }
 };
 
-// All missing and impossible keys are reported in one Error. An architecture that is recognised but not
-// offered is refused by name.
+// All missing and impossible keys are reported in one Error. An architecture that is recognised but
+// not offered is refused by name.
 Result<ModelConfig> read_config(const gguf::ModelFile& file);
 
 // Inverse frequencies, dim/2 of them (models.md 3.4).

@@ -19,7 +19,8 @@ struct ForwardPass::Step {
   int64_t tokens;
   bool sparse;  // some query of the step sees more keys than it may attend
 
-  void show(int64_t layer, std::string_view name, const std::vector<float>& data, int64_t width) const {
+  void show(int64_t layer, std::string_view name, const std::vector<float>& data,
+            int64_t width) const {
     if (observer != nullptr && observer->values) {
       observer->values(layer, name, data.data(), tokens, width);
     }
@@ -37,8 +38,8 @@ int64_t widest(const ModelConfig& c) {
 
 }  // namespace
 
-ForwardPass::ForwardPass(const ModelConfig& config, const Weights& weights, const Executor& executor,
-                         const StepLimits& limits)
+ForwardPass::ForwardPass(const ModelConfig& config, const Weights& weights,
+                         const Executor& executor, const StepLimits& limits)
     : config_(config),
       weights_(weights),
       executor_(executor),
@@ -50,7 +51,8 @@ ForwardPass::ForwardPass(const ModelConfig& config, const Weights& weights, cons
   norm_.resize(count(t, c.hidden));
   sum_.resize(count(t, c.hidden));
   q_latent_.resize(count(t, c.q_lora_rank));
-  q_.resize(count(t, c.heads * c.qk_head_dim()));
+  // Holds the query latent before its norm, too.
+  q_.resize(count(t, std::max(c.heads * c.qk_head_dim(), c.q_lora_rank)));
   kv_.resize(count(t, c.latent_width()));
   absorbed_.resize(count(t, c.heads * c.latent_width()));
   attended_.resize(count(t, c.heads * c.kv_lora_rank));
@@ -86,11 +88,12 @@ ForwardPass::ForwardPass(const ModelConfig& config, const Weights& weights, cons
 int64_t ForwardPass::workspace_bytes() const {
   size_t bytes = 0;
   for (const auto* v : {&x_, &norm_, &sum_, &q_latent_, &q_, &kv_, &absorbed_, &attended_, &values_,
-                        &gate_, &up_, &shared_, &router_logits_, &expert_weights_, &index_q_, &index_k_,
-                        &index_weights_, &cosines_, &sines_}) {
+                        &gate_, &up_, &shared_, &router_logits_, &expert_weights_, &index_q_,
+                        &index_k_, &index_weights_, &cosines_, &sines_}) {
     bytes += v->size() * sizeof(float);
   }
-  for (const auto* v : {&expert_ids_, &positions_, &slots_, &visible_}) bytes += v->size() * sizeof(int32_t);
+  for (const auto* v : {&expert_ids_, &positions_, &slots_, &visible_})
+    bytes += v->size() * sizeof(int32_t);
   return static_cast<int64_t>(bytes);
 }
 
@@ -148,7 +151,8 @@ void ForwardPass::attend(const Step& step, int64_t layer) {
   const ModelConfig& c = config_;
   const LayerWeights& w = weights_.layers[static_cast<size_t>(layer)];
   Ops& ops = *executor_.ops;
-  ops.rms_norm(x_.data(), c.hidden, w.attn_norm.data(), step.tokens, c.hidden, c.rms_eps, norm_.data());
+  ops.rms_norm(x_.data(), c.hidden, w.attn_norm.data(), step.tokens, c.hidden, c.rms_eps,
+               norm_.data());
   round(norm_.data(), step.tokens * c.hidden);
   step.show(layer, "attn_norm", norm_, c.hidden);
   project_queries(step, layer);
@@ -185,7 +189,8 @@ void ForwardPass::project_queries(const Step& step, int64_t layer) {
   const LayerWeights& w = weights_.layers[static_cast<size_t>(layer)];
   Ops& ops = *executor_.ops;
   if (c.q_lora_rank > 0) {
-    // norm_ stays as it is: the indexer and kv_a read it too. The projection is normed in place of q_.
+    // norm_ stays as it is: the indexer and kv_a read it too. The projection is normed in place of
+    // q_.
     ops.linear(w.q_a, norm_.data(), step.tokens, q_.data());
     ops.rms_norm(q_.data(), c.q_lora_rank, w.q_a_norm.data(), step.tokens, c.q_lora_rank, c.rms_eps,
                  q_latent_.data());
@@ -209,32 +214,36 @@ void ForwardPass::write_cache(const Step& step, int64_t layer) {
   ops.linear(w.kv_a, norm_.data(), step.tokens, kv_.data());
   // The attention output is computed later: its buffer holds the normed latent meanwhile.
   float* latent = attended_.data();
-  ops.rms_norm(kv_.data(), width, w.kv_a_norm.data(), step.tokens, c.kv_lora_rank, c.rms_eps, latent);
+  ops.rms_norm(kv_.data(), width, w.kv_a_norm.data(), step.tokens, c.kv_lora_rank, c.rms_eps,
+               latent);
   step.show(layer, "kv_latent", attended_, c.kv_lora_rank);
   ops.rope({kv_.data() + c.kv_lora_rank, step.tokens, 1, width, 0, c.rope.dim, c.rope.flavour,
             cosines_.data(), sines_.data()});
   const kvcache::CacheRows rows = step.cache.latent_rows(static_cast<size_t>(layer));
   for (int64_t t = 0; t < step.tokens; ++t) {
     std::copy_n(latent + t * c.kv_lora_rank, c.kv_lora_rank, kv_.data() + t * width);
-    kvcache::write_row(rows, step.batch.slot_mapping[static_cast<size_t>(t)], kv_.data() + t * width);
+    kvcache::write_row(rows, step.batch.slot_mapping[static_cast<size_t>(t)],
+                       kv_.data() + t * width);
   }
 }
 
-// Writes this layer's index keys, always; scores and selects only when some query sees too many keys.
+// Writes this layer's index keys, always; scores and selects only when some query sees too many
+// keys.
 void ForwardPass::select(const Step& step, int64_t layer) {
   const IndexerConfig& indexer = *config_.indexer;
   const LayerWeights& w = weights_.layers[static_cast<size_t>(layer)];
   Ops& ops = *executor_.ops;
   const int64_t dim = indexer.head_dim;
   ops.linear(w.index_k, norm_.data(), step.tokens, index_k_.data());
-  ops.layer_norm(index_k_.data(), w.index_k_norm.data(), w.index_k_norm_bias.data(), step.tokens, dim,
-                 indexer.norm_eps, index_k_.data());
+  ops.layer_norm(index_k_.data(), w.index_k_norm.data(), w.index_k_norm_bias.data(), step.tokens,
+                 dim, indexer.norm_eps, index_k_.data());
   // The indexer rotates the first elements of a vector, not the last.
   ops.rope({index_k_.data(), step.tokens, 1, dim, 0, indexer.rope_dim, indexer.rope_flavour,
             cosines_.data(), sines_.data()});
   const kvcache::CacheRows keys = step.cache.index_rows(static_cast<size_t>(layer));
   for (int64_t t = 0; t < step.tokens; ++t) {
-    kvcache::write_row(keys, step.batch.slot_mapping[static_cast<size_t>(t)], index_k_.data() + t * dim);
+    kvcache::write_row(keys, step.batch.slot_mapping[static_cast<size_t>(t)],
+                       index_k_.data() + t * dim);
   }
   if (!step.sparse) return;
 
@@ -242,9 +251,9 @@ void ForwardPass::select(const Step& step, int64_t layer) {
   ops.rope({index_q_.data(), step.tokens, indexer.heads, indexer.heads * dim, dim, indexer.rope_dim,
             indexer.rope_flavour, cosines_.data(), sines_.data()});
   ops.linear(w.index_weights, norm_.data(), step.tokens, index_weights_.data());
-  const float scale =
-      1.0f / std::sqrt(static_cast<float>(indexer.heads) * static_cast<float>(dim));
-  for (int64_t i = 0; i < step.tokens * indexer.heads; ++i) index_weights_[static_cast<size_t>(i)] *= scale;
+  const float scale = 1.0f / std::sqrt(static_cast<float>(indexer.heads) * static_cast<float>(dim));
+  for (int64_t i = 0; i < step.tokens * indexer.heads; ++i)
+    index_weights_[static_cast<size_t>(i)] *= scale;
 
   attention::IndexerArgs args;
   args.q = index_q_.data();
@@ -262,13 +271,20 @@ void ForwardPass::select(const Step& step, int64_t layer) {
     args.scores_stride = limits_.context;
   }
   executor_.indexer->run(args);
-  if (args.scores != nullptr) step.observer->scores(layer, scores_.data(), step.tokens, limits_.context);
+  if (args.scores != nullptr)
+    step.observer->scores(layer, scores_.data(), step.tokens, limits_.context);
   if (step.observer != nullptr && step.observer->selection) {
     step.observer->selection(layer, positions_.data(), step.tokens, topk_);
   }
-  const int64_t lost = kvcache::map_slots({positions_, step.batch.requests, step.batch.block_table,
-                                           step.tokens, topk_, step.batch.max_pages,
-                                           kvcache::kPageTokens, slots_, {}});
+  const int64_t lost = kvcache::map_slots({positions_,
+                                           step.batch.requests,
+                                           step.batch.block_table,
+                                           step.tokens,
+                                           topk_,
+                                           step.batch.max_pages,
+                                           kvcache::kPageTokens,
+                                           slots_,
+                                           {}});
   TOPKNOT_ASSERT(lost == 0);
 }
 
@@ -278,8 +294,8 @@ void ForwardPass::absorb_queries(const Step& step, int64_t layer) {
   const LayerWeights& w = weights_.layers[static_cast<size_t>(layer)];
   const int64_t width = c.latent_width();
   round(q_.data(), step.tokens * c.heads * c.qk_head_dim());
-  const Ops::HeadVectors vectors{q_.data(), c.heads * c.qk_head_dim(), c.qk_head_dim(),
-                                 absorbed_.data(), c.heads * width, width};
+  const Ops::HeadVectors vectors{q_.data(),        c.heads * c.qk_head_dim(), c.qk_head_dim(),
+                                 absorbed_.data(), c.heads * width,           width};
   if (!w.k_b.empty()) {
     executor_.ops->linear_heads(w.k_b, vectors, step.tokens);
   } else {
@@ -291,8 +307,8 @@ void ForwardPass::absorb_queries(const Step& step, int64_t layer) {
   }
 }
 
-void ForwardPass::dense_mlp(const Weight& gate, const Weight& up, const Weight& down, int64_t tokens,
-                            float* out) {
+void ForwardPass::dense_mlp(const Weight& gate, const Weight& up, const Weight& down,
+                            int64_t tokens, float* out) {
   Ops& ops = *executor_.ops;
   ops.linear(gate, norm_.data(), tokens, gate_.data());
   ops.linear(up, norm_.data(), tokens, up_.data());
@@ -305,14 +321,17 @@ void ForwardPass::feed_forward(const Step& step, int64_t layer) {
   const ModelConfig& c = config_;
   const LayerWeights& w = weights_.layers[static_cast<size_t>(layer)];
   Ops& ops = *executor_.ops;
-  ops.rms_norm(x_.data(), c.hidden, w.ffn_norm.data(), step.tokens, c.hidden, c.rms_eps, norm_.data());
+  ops.rms_norm(x_.data(), c.hidden, w.ffn_norm.data(), step.tokens, c.hidden, c.rms_eps,
+               norm_.data());
   // The router sees the norm before it is rounded: routing is fp32 whatever the activations are.
   if (c.is_moe_layer(layer)) {
     ops.linear(w.router, norm_.data(), step.tokens, router_logits_.data());
-    ops.route(c.router, router_logits_.data(), w.router_bias.empty() ? nullptr : w.router_bias.data(),
-              step.tokens, expert_ids_.data(), expert_weights_.data());
+    ops.route(c.router, router_logits_.data(),
+              w.router_bias.empty() ? nullptr : w.router_bias.data(), step.tokens,
+              expert_ids_.data(), expert_weights_.data());
     if (step.observer != nullptr && step.observer->experts) {
-      step.observer->experts(layer, expert_ids_.data(), expert_weights_.data(), step.tokens, c.router.used);
+      step.observer->experts(layer, expert_ids_.data(), expert_weights_.data(), step.tokens,
+                             c.router.used);
     }
   }
   round(norm_.data(), step.tokens * c.hidden);

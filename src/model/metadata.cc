@@ -8,7 +8,8 @@
 namespace topknot::model {
 namespace {
 
-// Trained contexts from here on belong to GLM-5.2 and later, whose published files often lack the schedule.
+// Trained contexts from here on belong to GLM-5.2 and later, whose published files often lack the
+// schedule.
 constexpr int64_t kIndexShareContext = 1'048'576;
 
 std::vector<bool> periodic_schedule(int64_t layers, int64_t frequency, int64_t offset) {
@@ -19,7 +20,8 @@ std::vector<bool> periodic_schedule(int64_t layers, int64_t frequency, int64_t o
   return full;
 }
 
-// attention.indexer.types: bools, integers 0/1, or "full"/"shared"; the MTP block may be listed too.
+// attention.indexer.types: bools, integers 0/1, or "full"/"shared"; the MTP block may be listed
+// too.
 std::optional<std::vector<bool>> types_from_array(const gguf::Array& array, int64_t layers) {
   if (array.count < static_cast<uint64_t>(layers)) return std::nullopt;
   std::vector<bool> full;
@@ -44,8 +46,8 @@ std::vector<bool> read_schedule(MetadataReader& reader, const ModelConfig& confi
     if (array != nullptr) {
       if (auto full = types_from_array(*array, config.layers)) return *std::move(full);
     }
-    reader.problem(cat(reader.full_name(types_key), " is ", types->to_string(), "; needed: ",
-                       config.layers, " booleans, 0/1, or \"full\"/\"shared\""));
+    reader.problem(cat(reader.full_name(types_key), " is ", types->to_string(),
+                       "; needed: ", config.layers, " booleans, 0/1, or \"full\"/\"shared\""));
     return std::vector<bool>(static_cast<size_t>(config.layers), true);
   }
   const char* frequency_key = reader.find("attention.indexer.top_k_freq") != nullptr
@@ -85,23 +87,23 @@ void read_mla(MetadataReader& reader, ModelConfig* config) {
   config->hidden = reader.required("embedding_length", 1, kMaxWidth);
   config->vocab = reader.optional("vocab_size", 1, kMaxVocab).value_or(0);
   config->heads = reader.required("attention.head_count", 1, kMaxWidth);
-  config->q_lora_rank = reader.with_default("attention.q_lora_rank", 0, kMaxWidth, 0,
-                                            "one direct query projection");
+  config->q_lora_rank =
+      reader.with_default("attention.q_lora_rank", 0, kMaxWidth, 0, "one direct query projection");
   config->kv_lora_rank = reader.required("attention.kv_lora_rank", 1, kMaxWidth);
   config->qk_rope_head_dim = reader.required("rope.dimension_count", 0, kMaxWidth);
   // Files made before the MLA split hold the head widths in key_length and value_length.
   const bool split = reader.find("attention.key_length_mla") != nullptr;
   const int64_t qk =
       reader.required(split ? "attention.key_length_mla" : "attention.key_length", 1, kMaxWidth);
-  config->v_head_dim =
-      reader.required(split ? "attention.value_length_mla" : "attention.value_length", 1, kMaxWidth);
+  config->v_head_dim = reader.required(
+      split ? "attention.value_length_mla" : "attention.value_length", 1, kMaxWidth);
   config->qk_nope_head_dim = qk - config->qk_rope_head_dim;
   if (config->qk_nope_head_dim < 1) {
     reader.problem(cat(reader.full_name("rope.dimension_count"), " is ", config->qk_rope_head_dim,
                        "; it must be below the key width ", qk));
   }
-  config->rms_eps = static_cast<float>(
-      reader.required_number("attention.layer_norm_rms_epsilon", 0, 1));
+  config->rms_eps =
+      static_cast<float>(reader.required_number("attention.layer_norm_rms_epsilon", 0, 1));
 }
 
 void read_rope(MetadataReader& reader, ModelConfig* config) {
@@ -109,15 +111,16 @@ void read_rope(MetadataReader& reader, ModelConfig* config) {
   rope.dim = config->qk_rope_head_dim;
   rope.freq_base = reader.required_number("rope.freq_base", 1, 1e15);
   if (rope.dim % 2 != 0) {
-    reader.problem(cat(reader.full_name("rope.dimension_count"), " is ", rope.dim, "; it must be even"));
+    reader.problem(
+        cat(reader.full_name("rope.dimension_count"), " is ", rope.dim, "; it must be even"));
   }
   const std::string type = reader.optional_string("rope.scaling.type").value_or("none");
   double mscale = 1;
   if (type == "yarn") {
     Yarn yarn;
     yarn.factor = reader.required_number("rope.scaling.factor", 1, 1e6);
-    yarn.original_context =
-        static_cast<double>(reader.required("rope.scaling.original_context_length", 1, kMaxContext));
+    yarn.original_context = static_cast<double>(
+        reader.required("rope.scaling.original_context_length", 1, kMaxContext));
     yarn.beta_fast = reader.optional_number("rope.scaling.yarn_beta_fast", 1e-6, 1e6).value_or(32);
     yarn.beta_slow = reader.optional_number("rope.scaling.yarn_beta_slow", 1e-6, 1e6).value_or(1);
     const auto multiplier = reader.optional_number("rope.scaling.yarn_log_multiplier", -10, 10);
@@ -133,28 +136,36 @@ void read_rope(MetadataReader& reader, ModelConfig* config) {
                        "'; none and yarn are understood"));
   }
   config->softmax_scale = static_cast<float>(
-      mscale * mscale / std::sqrt(static_cast<double>(std::max<int64_t>(config->qk_head_dim(), 1))));
+      mscale * mscale /
+      std::sqrt(static_cast<double>(std::max<int64_t>(config->qk_head_dim(), 1))));
 }
 
 void read_moe(MetadataReader& reader, ModelConfig* config) {
   ops::RouterSpec& router = config->router;
   router.experts = reader.with_default("expert_count", 0, kMaxExperts, 0);
-  config->dense_ffn = reader.optional("feed_forward_length", 1, kMaxWidth).value_or(0);
-  if (router.experts == 0) {
-    config->leading_dense_layers = config->layers;
-    return;
+  if (router.experts > 0) {
+    config->leading_dense_layers = reader.with_default("leading_dense_block_count", 0, kMaxLayers,
+                                                       0, "every layer has experts");
   }
-  config->leading_dense_layers = reader.with_default("leading_dense_block_count", 0, kMaxLayers, 0,
-                                                     "every layer has experts");
-  router.used =
-      reader.required("expert_used_count", 1, static_cast<uint64_t>(router.experts));
+  // Without a layer that uses them, what the file says of experts is not read: no tensor could
+  // confirm it.
+  if (router.experts == 0 || config->leading_dense_layers >= config->layers) {
+    router.experts = 0;
+    config->leading_dense_layers = config->layers;
+  }
+  if (config->leading_dense_layers > 0) {
+    config->dense_ffn = reader.required("feed_forward_length", 1, kMaxWidth);
+  }
+  if (router.experts == 0) return;
+  router.used = reader.required("expert_used_count", 1, static_cast<uint64_t>(router.experts));
   config->expert_ffn = reader.required("expert_feed_forward_length", 1, kMaxWidth);
   config->shared_experts = reader.with_default("expert_shared_count", 0, kMaxExperts, 0);
   router.groups = reader.with_default("expert_group_count", 1, kMaxExperts, 1);
   router.groups_used = reader.with_default("expert_group_used_count", 1, kMaxExperts, 1);
   if (router.experts % router.groups != 0 || router.groups_used > router.groups) {
     reader.problem(cat(router.experts, " experts cannot form ", router.groups, " groups of which ",
-                       router.groups_used, " are used (expert_group_count, expert_group_used_count)"));
+                       router.groups_used,
+                       " are used (expert_group_count, expert_group_used_count)"));
   } else if (router.used > router.experts / router.groups * router.groups_used) {
     reader.problem(cat(reader.full_name("expert_used_count"), " is ", router.used, "; the ",
                        router.groups_used, " groups used hold fewer experts"));
@@ -178,6 +189,10 @@ void read_indexer(MetadataReader& reader, ops::RopeFlavour default_flavour, Mode
   indexer.heads = reader.required("attention.indexer.head_count", 1, kMaxWidth);
   indexer.head_dim = reader.required("attention.indexer.key_length", 1, kMaxWidth);
   indexer.rope_dim = config->qk_rope_head_dim;
+  if (config->q_lora_rank == 0) {
+    reader.problem(cat(reader.full_name("attention.q_lora_rank"),
+                       " is 0 or absent; the indexer projects its queries from that latent"));
+  }
   if (indexer.rope_dim > indexer.head_dim) {
     reader.problem(cat(reader.full_name("attention.indexer.key_length"), " is ", indexer.head_dim,
                        "; the ", indexer.rope_dim, " rotated elements do not fit"));

@@ -14,7 +14,8 @@ std::optional<uint64_t> MetadataReader::integer(std::string_view key, const gguf
     for (uint64_t i = 0; i < array->count; ++i) {
       const auto element = gguf::Value::element_unsigned(*array, i);
       if (!element || (all && *all != *element)) {
-        problem(cat(full_name(key), " is ", value.to_string(), "; one integer for all layers is needed"));
+        problem(cat(full_name(key), " is ", value.to_string(),
+                    "; one integer for all layers is needed"));
         return std::nullopt;
       }
       all = element;
@@ -47,15 +48,16 @@ int64_t MetadataReader::required(std::string_view key, uint64_t low, uint64_t hi
   return optional(key, low, high).value_or(static_cast<int64_t>(low));
 }
 
-int64_t MetadataReader::with_default(std::string_view key, uint64_t low, uint64_t high, int64_t fallback,
-                                     std::string_view rule) {
+int64_t MetadataReader::with_default(std::string_view key, uint64_t low, uint64_t high,
+                                     int64_t fallback, std::string_view rule) {
   if (find(key) == nullptr && !rule.empty()) {
     note(cat(full_name(key), " is absent: ", fallback, " (", rule, ")"));
   }
   return optional(key, low, high).value_or(fallback);
 }
 
-std::optional<double> MetadataReader::optional_number(std::string_view key, double low, double high) {
+std::optional<double> MetadataReader::optional_number(std::string_view key, double low,
+                                                      double high) {
   const gguf::Value* value = find(key);
   if (value == nullptr) return std::nullopt;
   const auto number = value->as_number();

@@ -1,4 +1,5 @@
-// Reads the keys of one architecture and collects every problem, so that a file is explained at once.
+// Reads the keys of one architecture and collects every problem, so that a file is explained at
+// once.
 #pragma once
 
 #include <cstdint>

@@ -21,8 +21,9 @@ struct LayerWeights {
   Weight kv_a;  // [R + P, D]: latent rows first
   std::vector<float> kv_a_norm;
   Weight k_b;  // H matrices [R, N]: W_UK transposed, as files with attn_k_b keep it
-  Weight k_b_rows;  // H matrices [N, R]: W_UK as a fused attn_kv_b keeps it; one of the two is there
-  Weight v_b;  // H matrices [V, R]: W_UV
+  Weight
+      k_b_rows;  // H matrices [N, R]: W_UK as a fused attn_kv_b keeps it; one of the two is there
+  Weight v_b;    // H matrices [V, R]: W_UV
   Weight attn_out;
 
   Weight index_q_b, index_k, index_weights;  // layers with their own indexer
@@ -31,8 +32,8 @@ struct LayerWeights {
   Weight ffn_gate, ffn_up, ffn_down;  // dense layers
   Weight router;
   std::vector<float> router_bias;
-  Weight gate_exps, up_exps, down_exps;           // E matrices
-  Weight gate_shared, up_shared, down_shared;     // when there are shared experts
+  Weight gate_exps, up_exps, down_exps;        // E matrices
+  Weight gate_shared, up_shared, down_shared;  // when there are shared experts
 };
 
 struct Weights {
@@ -48,8 +49,8 @@ struct BoundWeights {
   std::vector<std::string> notes;  // what was left out, and defaults used
 };
 
-// Binds every tensor by its exact name and shape. All missing tensors, wrong shapes and types that cannot
-// be decoded are reported in one Error. The MTP block behind the main layers is left out.
+// Binds every tensor by its exact name and shape. All missing tensors, wrong shapes and types that
+// cannot be decoded are reported in one Error. The MTP block behind the main layers is left out.
 Result<BoundWeights> bind_weights(const gguf::ModelFile& file, const ModelConfig& config);
 
 }  // namespace topknot::model

@@ -1,5 +1,5 @@
-// Every implementation against the reference over random problems, and against itself: an output may not
-// depend on how tokens are grouped or on the number of threads.
+// Every implementation against the reference over random problems, and against itself: an output
+// may not depend on how tokens are grouped or on the number of threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -67,19 +67,20 @@ std::vector<float> random_floats(int64_t n, std::mt19937& random) {
   return out;
 }
 
-// Bound on the difference of a dot product of n terms summed in fp32 (16 lanes: n/16 + 4 roundings of
-// at most the sum of magnitudes) and one summed in double: |error| <= (n/16 + 6) * eps * sum|w x|.
+// Bound on the difference of a dot product of n terms summed in fp32 (16 lanes: n/16 + 4 roundings
+// of at most the sum of magnitudes) and one summed in double: |error| <= (n/16 + 6) * eps * sum|w
+// x|.
 void expect_dots_near(const std::vector<float>& got, const std::vector<float>& want,
                       const std::vector<double>& magnitudes, int64_t n, const std::string& what) {
   for (size_t i = 0; i < got.size(); ++i) {
-    const double limit =
-        (static_cast<double>(n) / 16 + 6) * 0x1p-24 * magnitudes[i] + 1e-30;
+    const double limit = (static_cast<double>(n) / 16 + 6) * 0x1p-24 * magnitudes[i] + 1e-30;
     ASSERT_LE(std::abs(static_cast<double>(got[i]) - static_cast<double>(want[i])), limit)
         << what << " at " << i << ": " << got[i] << " vs " << want[i];
   }
 }
 
-std::vector<double> dot_magnitudes(const Weight& w, int64_t matrix, const float* x, int64_t tokens) {
+std::vector<double> dot_magnitudes(const Weight& w, int64_t matrix, const float* x,
+                                   int64_t tokens) {
   std::vector<double> out;
   std::vector<float> row(static_cast<size_t>(w.in));
   for (int64_t t = 0; t < tokens; ++t) {
@@ -96,12 +97,13 @@ std::vector<double> dot_magnitudes(const Weight& w, int64_t matrix, const float*
   return out;
 }
 
-constexpr Ops::Limits kLimits = {.row_elements = 1024, .tokens = 64, .experts = 16, .experts_used = 4,
-                                 .expert_width = 512};
+constexpr Ops::Limits kLimits = {
+    .row_elements = 1024, .tokens = 64, .experts = 16, .experts_used = 4, .expert_width = 512};
 
 class EveryKernel : public testing::TestWithParam<const Kernels*> {
  protected:
-  EveryKernel() : pool_(2), ops_(make_cpu_ops(*GetParam(), &pool_)), reference_(make_reference_ops()) {
+  EveryKernel()
+      : pool_(2), ops_(make_cpu_ops(*GetParam(), &pool_)), reference_(make_reference_ops()) {
     ops_->reserve(kLimits);
     reference_->reserve(kLimits);
   }
@@ -132,7 +134,8 @@ TEST_P(EveryKernel, DecodesEveryTypeLikeTheScalarDecoders) {
 
 TEST_P(EveryKernel, LinearAgreesWithTheReference) {
   for (const DType type : kTypes) {
-    for (const auto& [in, out, tokens] : {std::array<int64_t, 3>{256, 37, 5}, {512, 1, 1}, {768, 64, 19}}) {
+    for (const auto& [in, out, tokens] :
+         {std::array<int64_t, 3>{256, 37, 5}, {512, 1, 1}, {768, 64, 19}}) {
       const TestWeight w = random_weight(type, in, out, 1, random_);
       const auto x = random_floats(in * tokens, random_);
       std::vector<float> got(static_cast<size_t>(out * tokens), NAN);
@@ -168,7 +171,8 @@ TEST_P(EveryKernel, AnOutputDoesNotDependOnItsNeighboursOrOnThreads) {
   ops_->linear(w.weight, x.data(), 13, all.data());
   for (int64_t t = 0; t < 13; ++t) {
     one_thread->linear(w.weight, x.data() + t * 512, 1, alone.data());
-    ASSERT_EQ(std::memcmp(alone.data(), all.data() + t * 70, 70 * sizeof(float)), 0) << "token " << t;
+    ASSERT_EQ(std::memcmp(alone.data(), all.data() + t * 70, 70 * sizeof(float)), 0)
+        << "token " << t;
   }
 }
 
@@ -179,9 +183,10 @@ TEST_P(EveryKernel, HeadProductsAgreeWithTheReference) {
     const auto x = random_floats(kTokens * kHeads * 256, random_);  // vectors inside wider ones
     std::vector<float> got(kTokens * kHeads * kOut, NAN);
     std::vector<float> want(got.size());
-    ops_->linear_heads(w.weight, {x.data(), kHeads * 256, 256, got.data(), kHeads * kOut, kOut}, kTokens);
-    reference_->linear_heads(w.weight, {x.data(), kHeads * 256, 256, want.data(), kHeads * kOut, kOut},
-                             kTokens);
+    ops_->linear_heads(w.weight, {x.data(), kHeads * 256, 256, got.data(), kHeads * kOut, kOut},
+                       kTokens);
+    reference_->linear_heads(
+        w.weight, {x.data(), kHeads * 256, 256, want.data(), kHeads * kOut, kOut}, kTokens);
     for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 2e-3f) << i;
   }
 }
@@ -226,8 +231,8 @@ TEST_P(EveryKernel, ExpertsAgreeWithTheReferenceAndAreIndependentOfTheBatch) {
   for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-5f * largest) << i;
   std::vector<float> alone(kD);
   for (int64_t t = 0; t < kTokens; ++t) {
-    ops_->experts(w, x.data() + t * kD, ids.data() + t * kUsed, weights.data() + t * kUsed, kUsed, 1,
-                  alone.data());
+    ops_->experts(w, x.data() + t * kD, ids.data() + t * kUsed, weights.data() + t * kUsed, kUsed,
+                  1, alone.data());
     ASSERT_EQ(std::memcmp(alone.data(), got.data() + t * kD, kD * sizeof(float)), 0) << t;
   }
 }

@@ -27,8 +27,8 @@ void score(Gating gating, std::span<float> logits) {
 
 constexpr float kTaken = std::numeric_limits<float>::quiet_NaN();
 
-// Takes the largest value that is not yet taken, the lower index on ties, and marks it. At least one
-// must be left; -inf can be taken.
+// Takes the largest value that is not yet taken, the lower index on ties, and marks it. At least
+// one must be left; -inf can be taken.
 size_t take_best(std::span<float> values) {
   size_t at = 0;
   while (std::isnan(values[at])) ++at;

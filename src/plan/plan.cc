@@ -20,11 +20,13 @@ Result<ActivationType> resolve_dtype(const std::string& name) {
   if (name == "auto" || name == "f32" || name == "float32") return ActivationType::kF32;
   if (name == "bf16" || name == "bfloat16") return ActivationType::kBf16;
   if (name == "f16" || name == "fp16" || name == "float16" || name == "half") {
-    return Error{.code = Code::kUnsupported,
-                 .what = cat("--dtype ", name, " is refused"),
-                 .why = "needed: a residual stream that holds values beyond 65504; found: fp16, in which "
-                        "the residual of these models overflows and the text becomes noise",
-                 .fix = "--dtype bf16, or --dtype f32"};
+    return Error{
+        .code = Code::kUnsupported,
+        .what = cat("--dtype ", name, " is refused"),
+        .why =
+            "needed: a residual stream that holds values beyond 65504; found: fp16, in which "
+            "the residual of these models overflows and the text becomes noise",
+        .fix = "--dtype bf16, or --dtype f32"};
   }
   return Error{.code = Code::kInvalidArgument,
                .what = cat("--dtype '", printable(name), "' is not known"),
@@ -46,13 +48,15 @@ Result<std::string> resolve_kernels(const std::string& name) {
   if (name == "auto") return std::string(ops::available_kernels().front()->name);
   if (name == "reference" || ops::find_kernels(name) != nullptr) return name;
   std::string can_run = "reference";
-  for (const ops::Kernels* kernels : ops::available_kernels()) can_run = cat(kernels->name, ", ", can_run);
+  for (const ops::Kernels* kernels : ops::available_kernels())
+    can_run = cat(kernels->name, ", ", can_run);
   const auto built = ops::built_kernels();
   const bool known = std::find(built.begin(), built.end(), name) != built.end();
-  return Error{.code = known ? Code::kUnsupported : Code::kInvalidArgument,
-               .what = cat("--kernels '", printable(name), known ? "' cannot run here" : "' is not known"),
-               .why = known ? "this processor lacks the instruction set" : "",
-               .fix = cat("auto, ", can_run)};
+  return Error{
+      .code = known ? Code::kUnsupported : Code::kInvalidArgument,
+      .what = cat("--kernels '", printable(name), known ? "' cannot run here" : "' is not known"),
+      .why = known ? "this processor lacks the instruction set" : "",
+      .fix = cat("auto, ", can_run)};
 }
 
 kvcache::CacheShape cache_shape(const model::ModelConfig& config, bool sparse, KvFormat format) {
@@ -76,7 +80,8 @@ Result<int64_t> choose_context(const model::ModelConfig& config, const PlanReque
   const int64_t per_token = shape.bytes_per_token();
   const auto available = static_cast<int64_t>(host.memory.available_bytes);
   // Weights are mapped, not copied, but they need memory to run at speed.
-  const int64_t beside_weights = std::max<int64_t>(available - static_cast<int64_t>(request.weight_bytes), 0);
+  const int64_t beside_weights =
+      std::max<int64_t>(available - static_cast<int64_t>(request.weight_bytes), 0);
   const int64_t most = std::min(config.context_length, kvcache::kMaxSlots);
   if (request.context == 0) {
     const auto share = static_cast<int64_t>(kCacheShare * static_cast<double>(beside_weights));
@@ -95,8 +100,8 @@ Result<int64_t> choose_context(const model::ModelConfig& config, const PlanReque
   if (host.memory.total_bytes > 0 && (overflow || bytes > available)) {
     return Error{.code = Code::kResource,
                  .what = cat("a context of ", request.context, " tokens does not fit in memory"),
-                 .why = cat("needed: ", human_bytes(static_cast<uint64_t>(bytes)), " for cache rows (",
-                            per_token, " bytes a token); available: ",
+                 .why = cat("needed: ", human_bytes(static_cast<uint64_t>(bytes)),
+                            " for cache rows (", per_token, " bytes a token); available: ",
                             human_bytes(host.memory.available_bytes)),
                  .fix = cat("-c ", whole_pages(available / per_token), " or less",
                             shape.format == KvFormat::kF32 ? ", or --kv-cache-dtype bf16" : "")};
@@ -148,8 +153,8 @@ Result<Plan> make_plan(const model::ModelConfig& config, const PlanRequest& requ
   plan.attention_reason = config.sparse_reason;
   if (config.indexer && request.dense) {
     plan.attention_reason = cat("dense was asked for; ", config.sparse_reason);
-    plan.warnings.push_back(cat("dense attention on a model trained for sparse attention (", config.sparse_reason,
-                                "): beyond ", config.indexer->topk,
+    plan.warnings.push_back(cat("dense attention on a model trained for sparse attention (",
+                                config.sparse_reason, "): beyond ", config.indexer->topk,
                                 " tokens it reads every key, and its text may differ"));
   } else if (!config.indexer && config.architecture == "glm-dsa") {
     plan.warnings.push_back(cat("attention is dense: ", config.sparse_reason));

@@ -1,5 +1,5 @@
-// Decides, before a weight is read, what a model runs on: attention, row format, precision, context. The
-// engine executes a plan and decides nothing.
+// Decides, before a weight is read, what a model runs on: attention, row format, precision,
+// context. The engine executes a plan and decides nothing.
 #pragma once
 
 #include <cstdint>

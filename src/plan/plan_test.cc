@@ -17,8 +17,8 @@ model::ModelConfig config() {
   c.heads = 4;
   c.kv_lora_rank = 512;
   c.qk_rope_head_dim = 64;
-  c.indexer = model::IndexerConfig{.heads = 4, .head_dim = 128, .topk = 256, .rope_dim = 64,
-                                   .full_layers = {true, false, true}};
+  c.indexer = model::IndexerConfig{
+      .heads = 4, .head_dim = 128, .topk = 256, .rope_dim = 64, .full_layers = {true, false, true}};
   c.sparse_reason = "glm-dsa.attention.indexer.top_k = 256";
   return c;
 }

@@ -8,8 +8,8 @@
 
 namespace topknot::tensor {
 
-// `count` matrices W[out, in]: row r of matrix m starts at data + m * matrix_stride + r * row_bytes and
-// holds `in` elements. Not owned; no alignment is promised.
+// `count` matrices W[out, in]: row r of matrix m starts at data + m * matrix_stride + r * row_bytes
+// and holds `in` elements. Not owned; no alignment is promised.
 struct Weight {
   DType type = DType::kF32;
   const std::byte* data = nullptr;

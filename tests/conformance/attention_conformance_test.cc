@@ -1,6 +1,6 @@
-// Every backend of the registry against cpu_reference over random problems. A new backend is tested with
-// no new test. Rows that no token selects hold NaN; empty entries hold -1; the backend runs before the
-// reference, so that stale memory cannot pass.
+// Every backend of the registry against cpu_reference over random problems. A new backend is tested
+// with no new test. Rows that no token selects hold NaN; empty entries hold -1; the backend runs
+// before the reference, so that stale memory cannot pass.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -105,8 +105,9 @@ Problem make_problem(const Shape& shape, KvFormat format, uint32_t seed) {
 }
 
 // fp32 error of a backend against the double reference. A score is a sum of D products: at most
-// (D/16 + 4) roundings of |q||k| * scale, and exp turns an absolute score error e into a relative error e
-// of a weight; weights and rows are summed over K rows in fp32. Rows are of order 1, out is a mean of them.
+// (D/16 + 4) roundings of |q||k| * scale, and exp turns an absolute score error e into a relative
+// error e of a weight; weights and rows are summed over K rows in fp32. Rows are of order 1, out is
+// a mean of them.
 double tolerance(const Problem& p) {
   const double width = static_cast<double>(p.shape.rank + p.shape.rope);
   const double q_norm = std::sqrt(width) * 1.5;
@@ -133,12 +134,13 @@ void expect_near(const Problem& p, const std::vector<float>& got, const std::vec
     }
   }
   EXPECT_LE(largest, limit) << what << ": worst at " << worst << ": " << got[worst] << " vs "
-                            << want[worst] << "; heads " << p.shape.heads << " topk " << p.shape.topk;
+                            << want[worst] << "; heads " << p.shape.heads << " topk "
+                            << p.shape.topk;
 }
 
 constexpr Shape kShapes[] = {
-    {1, 16, 0, 1, 3, 1},        {4, 512, 64, 256, 5, 700},  {3, 64, 16, 2, 6, 96},
-    {64, 512, 64, 65, 4, 130},  {17, 48, 32, 33, 7, 64},    {128, 512, 0, 31, 3, 500},
+    {1, 16, 0, 1, 3, 1},         {4, 512, 64, 256, 5, 700}, {3, 64, 16, 2, 6, 96},
+    {64, 512, 64, 65, 4, 130},   {17, 48, 32, 33, 7, 64},   {128, 512, 0, 31, 3, 500},
     {8, 512, 64, 2048, 3, 2049}, {2, 40, 8, 1000, 4, 90},
 };
 
@@ -152,11 +154,13 @@ TEST(AttentionConformance, EveryBackendAgreesWithTheReference) {
           const Problem p = make_problem(shape, format, ++seed);
           for (const Selection selection : {Selection::kSparse, Selection::kDense}) {
             if (!refusals(entry.backend->rules, p.facts(selection)).empty()) continue;
-            SCOPED_TRACE(std::string(entry.name) + " " + kernels->name + " seed " + std::to_string(seed));
+            SCOPED_TRACE(std::string(entry.name) + " " + kernels->name + " seed " +
+                         std::to_string(seed));
             ThreadPool pool(2);
             const HostResources host{&pool, kernels};
             const MlaShape mla{shape.heads, shape.rank, shape.rope};
-            std::vector<float> got(static_cast<size_t>(shape.tokens * shape.heads * shape.rank), NAN);
+            std::vector<float> got(static_cast<size_t>(shape.tokens * shape.heads * shape.rank),
+                                   NAN);
             std::vector<float> got_lse(static_cast<size_t>(shape.tokens * shape.heads), NAN);
             std::vector<float> want = got;
             std::vector<float> want_lse = got_lse;
@@ -182,7 +186,8 @@ TEST(AttentionConformance, SparseOverEveryPositionIsDenseBitForBit) {
   for (int64_t t = 0; t < p.shape.tokens; ++t) {
     p.visible[static_cast<size_t>(t)] = static_cast<int32_t>(100 + t * 73);
     int64_t k = 0;
-    for (int64_t j = 0; j < p.shape.topk; ++j) p.slots[static_cast<size_t>(t * p.shape.topk + j)] = -1;
+    for (int64_t j = 0; j < p.shape.topk; ++j)
+      p.slots[static_cast<size_t>(t * p.shape.topk + j)] = -1;
     for (int32_t j = 0; j < p.visible[static_cast<size_t>(t)]; ++j) {
       if (j % 90 == 0) ++k;  // a hole
       p.slots[static_cast<size_t>(t * p.shape.topk + k++)] =

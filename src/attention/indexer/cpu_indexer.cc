@@ -1,6 +1,6 @@
-// The indexer on host threads. Queries go in groups; a tile of keys is widened to fp32 once and meets every
-// query of the group as a small matrix product; then each row is selected. A score is summed by one thread
-// in an order that depends on the widths only.
+// The indexer on host threads. Queries go in groups; a tile of keys is widened to fp32 once and
+// meets every query of the group as a small matrix product; then each row is selected. A score is
+// summed by one thread in an order that depends on the widths only.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -13,8 +13,8 @@
 namespace topknot::attention {
 namespace {
 
-constexpr int64_t kTileKeys = 128;   // 128 keys of 128 floats are 64 KiB: second-level cache
-constexpr int64_t kMaxGroup = 64;    // queries that share a widened tile
+constexpr int64_t kTileKeys = 128;  // 128 keys of 128 floats are 64 KiB: second-level cache
+constexpr int64_t kMaxGroup = 64;   // queries that share a widened tile
 constexpr int64_t kScoreBytes = kMaxIndexerWorkspaceBytes / 2;  // of the score rows of a group
 
 class CpuIndexer final : public Indexer {
@@ -75,8 +75,10 @@ class CpuIndexer final : public Indexer {
     });
   }
 
-  // Scores of keys [begin, begin + kTileKeys) for the queries of the group that see them and need them.
-  void score_tile(const IndexerArgs& args, int64_t first, int64_t count, int64_t begin, Scratch* s) {
+  // Scores of keys [begin, begin + kTileKeys) for the queries of the group that see them and need
+  // them.
+  void score_tile(const IndexerArgs& args, int64_t first, int64_t count, int64_t begin,
+                  Scratch* s) {
     int32_t request = -1;
     int64_t gathered = 0;
     for (int64_t i = 0; i < count; ++i) {

@@ -1,10 +1,10 @@
 // The DSA lightning indexer: scores every visible key for each query and keeps the top-k positions.
 //   I[t, j] = sum over h of w[t, h] * relu(q[t, h] . k[j]),  j < visible[t];  fp32
-// Source: DeepSeek-V3.2 (DSA), models.md section 4. Queries, keys and head weights come projected, normed,
-// rotated and scaled. One selection serves all heads of the attention that follows.
+// Source: DeepSeek-V3.2 (DSA), models.md section 4. Queries, keys and head weights come projected,
+// normed, rotated and scaled. One selection serves all heads of the attention that follows.
 //
-// Workspace is bounded whatever the context: kMaxWorkspaceBytes. Rows that see no more than `topk` keys
-// take them all and are not scored.
+// Workspace is bounded whatever the context: kMaxWorkspaceBytes. Rows that see no more than `topk`
+// keys take them all and are not scored.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,9 @@ struct IndexerShape {
 };
 
 struct IndexerArgs {
-  const float* q = nullptr;        // f32 [tokens, heads, head_dim]
-  const float* weights = nullptr;  // f32 [tokens, heads], with heads^-0.5 * head_dim^-0.5
-  kvcache::CacheRows keys;         // one index key per slot
+  const float* q = nullptr;              // f32 [tokens, heads, head_dim]
+  const float* weights = nullptr;        // f32 [tokens, heads], with heads^-0.5 * head_dim^-0.5
+  kvcache::CacheRows keys;               // one index key per slot
   const int32_t* block_table = nullptr;  // i32 [requests, max_pages]
   int64_t max_pages = 0;
   const int32_t* requests = nullptr;  // i32 [tokens]

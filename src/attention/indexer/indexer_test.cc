@@ -24,9 +24,9 @@ struct Problem {
   int64_t max_pages = 0;
 
   IndexerArgs args(int32_t* positions, float* scores) const {
-    return {q.data(), weights.data(), cache->index_rows(0), block_table.data(), max_pages,
-            requests.data(), visible.data(), static_cast<int64_t>(visible.size()), positions,
-            scores, shape.max_context};
+    return {q.data(),  weights.data(),  cache->index_rows(0), block_table.data(),
+            max_pages, requests.data(), visible.data(),       static_cast<int64_t>(visible.size()),
+            positions, scores,          shape.max_context};
   }
 };
 
@@ -68,8 +68,10 @@ TEST(CpuIndexer, ScoresAndSelectionAgreeWithTheReference) {
   ThreadPool pool(2);
   uint32_t seed = 0;
   for (const ops::Kernels* kernels : ops::available_kernels()) {
-    for (const auto& [heads, dim, topk, context] :
-         {std::array<int64_t, 4>{4, 128, 256, 1000}, {1, 16, 2, 300}, {33, 64, 64, 513}, {3, 32, 8, 9}}) {
+    for (const auto& [heads, dim, topk, context] : {std::array<int64_t, 4>{4, 128, 256, 1000},
+                                                    {1, 16, 2, 300},
+                                                    {33, 64, 64, 513},
+                                                    {3, 32, 8, 9}}) {
       for (const KvFormat format : {KvFormat::kF32, KvFormat::kBf16}) {
         const Problem p = make_problem(heads, dim, topk, context, format, ++seed);
         const auto n = static_cast<int64_t>(p.visible.size());
@@ -88,13 +90,15 @@ TEST(CpuIndexer, ScoresAndSelectionAgreeWithTheReference) {
           }
           // The selection is exact for the scores it was made from.
           std::vector<int32_t> exact(static_cast<size_t>(topk));
-          select_top_k({&got_scores[t * context], static_cast<size_t>(visible)}, topk, exact.data());
+          select_top_k({&got_scores[t * context], static_cast<size_t>(visible)}, topk,
+                       exact.data());
           for (int64_t k = 0; k < topk; ++k) {
             ASSERT_EQ(got[t * topk + k], exact[static_cast<size_t>(k)]);
           }
-          // fp32 sums over dim and heads against double: values are of order sqrt(dim * heads) / 50.
-          const float limit = static_cast<float>(dim + heads) * 0x1p-24f * std::sqrt(static_cast<float>(dim)) *
-                              static_cast<float>(heads) / 8;
+          // fp32 sums over dim and heads against double: values are of order sqrt(dim * heads)
+          // / 50.
+          const float limit = static_cast<float>(dim + heads) * 0x1p-24f *
+                              std::sqrt(static_cast<float>(dim)) * static_cast<float>(heads) / 8;
           for (int64_t j = 0; j < visible; ++j) {
             ASSERT_NEAR(got_scores[t * context + j], want_scores[t * context + j], limit)
                 << "seed " << seed << " token " << t << " key " << j;

@@ -30,8 +30,8 @@ int64_t select_top_k(std::span<const float> scores, int64_t k, int32_t* indices)
     for (int64_t i = 0; i < n; ++i) indices[i] = static_cast<int32_t>(i);
     return n;
   }
-  // The k-th largest key, one digit at a time: keys that match the prefix so far are counted by their
-  // next digit.
+  // The k-th largest key, one digit at a time: keys that match the prefix so far are counted by
+  // their next digit.
   uint32_t prefix = 0;
   uint32_t prefix_mask = 0;
   int64_t wanted = k;  // how many of the keys that match the prefix are still to be taken

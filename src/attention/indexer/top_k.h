@@ -1,4 +1,5 @@
-// Exact selection of the k largest scores, deterministic, in time linear in the row whatever it holds.
+// Exact selection of the k largest scores, deterministic, in time linear in the row whatever it
+// holds.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +7,9 @@
 
 namespace topknot::attention {
 
-// Writes the indices of the k largest scores in ascending order of index; equal scores: the lower index
-// first. NaN counts below -inf. scores.size() <= k: all indices. Returns how many were written.
+// Writes the indices of the k largest scores in ascending order of index; equal scores: the lower
+// index first. NaN counts below -inf. scores.size() <= k: all indices. Returns how many were
+// written.
 int64_t select_top_k(std::span<const float> scores, int64_t k, int32_t* indices);
 
 }  // namespace topknot::attention

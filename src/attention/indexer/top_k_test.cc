@@ -61,7 +61,8 @@ TEST(TopK, RandomRowsWithManyTies) {
     std::vector<float> scores(random() % 5000);
     const bool coarse = round % 2 == 0;
     for (float& s : scores) {
-      s = coarse ? static_cast<float>(random() % 9) - 4 : std::ldexp(static_cast<float>(random()) - 2e9f, -20);
+      s = coarse ? static_cast<float>(random() % 9) - 4
+                 : std::ldexp(static_cast<float>(random()) - 2e9f, -20);
     }
     expect_exact(scores, static_cast<int64_t>(random() % 2100));
   }

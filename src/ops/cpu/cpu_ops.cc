@@ -11,8 +11,8 @@
 namespace topknot::ops {
 namespace {
 
-// Rows decoded at once: enough to fill the register tiles, few enough to stay in the first-level cache
-// beside the activations (8 rows of 2,048 floats are 64 KiB).
+// Rows decoded at once: enough to fill the register tiles, few enough to stay in the first-level
+// cache beside the activations (8 rows of 2,048 floats are 64 KiB).
 constexpr int64_t kDecodeRows = 8;
 // Rows of one piece of work: small, so that a slow thread delays little; a multiple of kDecodeRows.
 constexpr int64_t kPieceRows = 32;
@@ -47,8 +47,8 @@ class CpuOps final : public Ops {
     });
   }
 
-  void rms_norm(const float* x, int64_t x_stride, const float* weight, int64_t tokens, int64_t width,
-                float eps, float* out) override {
+  void rms_norm(const float* x, int64_t x_stride, const float* weight, int64_t tokens,
+                int64_t width, float eps, float* out) override {
     each_token(tokens, [&](int64_t t, int) {
       const float* in = x + t * x_stride;
       float square = 0;
@@ -224,7 +224,8 @@ class CpuOps final : public Ops {
     }
   }
 
-  // order_: assignments (token * used + k) sorted by expert, stable; begin_: where each expert's start.
+  // order_: assignments (token * used + k) sorted by expert, stable; begin_: where each expert's
+  // start.
   void group_by_expert(int64_t experts, const int32_t* ids, int64_t assignments) {
     std::fill(begin_.begin(), begin_.end(), 0);
     for (int64_t i = 0; i < assignments; ++i) ++begin_[static_cast<size_t>(ids[i]) + 1];

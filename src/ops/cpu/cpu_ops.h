@@ -1,5 +1,5 @@
-// Operations on host threads: rows of weights are decoded from their blocks a few at a time and meet all
-// tokens at once. fp32 activations and sums.
+// Operations on host threads: rows of weights are decoded from their blocks a few at a time and
+// meet all tokens at once. fp32 activations and sums.
 #pragma once
 
 #include <memory>

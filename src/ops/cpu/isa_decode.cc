@@ -153,9 +153,11 @@ void decode_q6_k(const std::byte* in, int64_t n, float* out) {
 
 }  // namespace
 
-void TOPKNOT_CONCAT(decode_row_, TOPKNOT_ISA)(DType type, const std::byte* in, int64_t n, float* out);
+void TOPKNOT_CONCAT(decode_row_, TOPKNOT_ISA)(DType type, const std::byte* in, int64_t n,
+                                              float* out);
 
-void TOPKNOT_CONCAT(decode_row_, TOPKNOT_ISA)(DType type, const std::byte* in, int64_t n, float* out) {
+void TOPKNOT_CONCAT(decode_row_, TOPKNOT_ISA)(DType type, const std::byte* in, int64_t n,
+                                              float* out) {
   switch (type) {
     case DType::kF32: __builtin_memcpy(out, in, static_cast<size_t>(n) * 4); return;
     case DType::kF16: decode_f16(in, n, out); return;

@@ -1,6 +1,6 @@
 // Dot products and accumulations over vectors of 16 floats. Compiled once per instruction set with
-// -ffp-contract=fast: the compiler lowers a vector of 16 to one, two or four registers and fuses the
-// product with the sum where the processor can.
+// -ffp-contract=fast: the compiler lowers a vector of 16 to one, two or four registers and fuses
+// the product with the sum where the processor can.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -94,8 +94,8 @@ void dot_tile(const float* w, int64_t w_stride, int64_t rows, const float* x, in
 
 // H heads times C vectors of columns stay in registers while all rows pass.
 template <int H, int C>
-void accumulate_block(const float* p, int64_t p_stride, const float* v, int64_t v_stride, int64_t rows,
-                      float* out, int64_t out_stride) {
+void accumulate_block(const float* p, int64_t p_stride, const float* v, int64_t v_stride,
+                      int64_t rows, float* out, int64_t out_stride) {
   Lanes sum[H][C];
   for (int h = 0; h < H; ++h) {
     for (int c = 0; c < C; ++c) sum[h][c] = load(out + h * out_stride + c * kLanes);
@@ -114,8 +114,8 @@ void accumulate_block(const float* p, int64_t p_stride, const float* v, int64_t 
 }
 
 template <int H>
-void accumulate_heads(const float* p, int64_t p_stride, const float* v, int64_t v_stride, int64_t rows,
-                      int64_t width, float* out, int64_t out_stride) {
+void accumulate_heads(const float* p, int64_t p_stride, const float* v, int64_t v_stride,
+                      int64_t rows, int64_t width, float* out, int64_t out_stride) {
   constexpr int kColumns = kTokenBlock;
   int64_t c = 0;
   for (; c + kColumns * kLanes <= width; c += kColumns * kLanes) {
@@ -146,8 +146,8 @@ void accumulate(const float* p, int64_t p_stride, int64_t heads, const float* v,
   }
 }
 
-void relu_weighted_sum(const float* scores, int64_t stride, int64_t heads, const float* w, int64_t rows,
-                       float* out) {
+void relu_weighted_sum(const float* scores, int64_t stride, int64_t heads, const float* w,
+                       int64_t rows, float* out) {
   for (int64_t r = 0; r < rows; ++r) out[r] = 0;
   for (int64_t h = 0; h < heads; ++h) {
     const float factor = w[h];

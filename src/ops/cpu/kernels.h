@@ -1,6 +1,7 @@
 // The inner loops of CPU operations, compiled once for each instruction set and chosen at run time.
-// Plain data and pointers only: the files behind this header are compiled with different -march options,
-// so they must not instantiate anything that another file could share (the linker keeps one copy).
+// Plain data and pointers only: the files behind this header are compiled with different -march
+// options, so they must not instantiate anything that another file could share (the linker keeps
+// one copy).
 //
 // Sums run over 16 lanes in steps of 16 elements and are folded 8-4-2-1 at the end, whatever the
 // instruction set and however many rows are taken at once: the order depends on the length only.
@@ -26,11 +27,13 @@ struct Kernels {
   void (*dot_tile)(const float* w, int64_t w_stride, int64_t rows, const float* x, int64_t x_stride,
                    int64_t tokens, int64_t n, float* out, int64_t out_stride);
 
-  // out[h * out_stride + c] += sum over j of p[h * p_stride + j] * v[j * v_stride + c], in order of j.
-  void (*accumulate)(const float* p, int64_t p_stride, int64_t heads, const float* v, int64_t v_stride,
-                     int64_t rows, int64_t width, float* out, int64_t out_stride);
+  // out[h * out_stride + c] += sum over j of p[h * p_stride + j] * v[j * v_stride + c], in order of
+  // j.
+  void (*accumulate)(const float* p, int64_t p_stride, int64_t heads, const float* v,
+                     int64_t v_stride, int64_t rows, int64_t width, float* out, int64_t out_stride);
 
-  // out[r] = sum over h, in order, of w[h] * max(scores[h * stride + r], 0): the indexer's head sum.
+  // out[r] = sum over h, in order, of w[h] * max(scores[h * stride + r], 0): the indexer's head
+  // sum.
   void (*relu_weighted_sum)(const float* scores, int64_t stride, int64_t heads, const float* w,
                             int64_t rows, float* out);
 

@@ -35,8 +35,8 @@ class ReferenceOps final : public Ops {
     }
   }
 
-  void rms_norm(const float* x, int64_t x_stride, const float* weight, int64_t tokens, int64_t width,
-                float eps, float* out) override {
+  void rms_norm(const float* x, int64_t x_stride, const float* weight, int64_t tokens,
+                int64_t width, float eps, float* out) override {
     for (int64_t t = 0; t < tokens; ++t) {
       const float* in = x + t * x_stride;
       const double mean_square = dot(in, in, width) / static_cast<double>(width);

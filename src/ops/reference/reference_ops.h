@@ -1,5 +1,5 @@
-// Scalar fp32 operations with double sums: read them beside the paper. Never optimised; the oracle of
-// every other implementation.
+// Scalar fp32 operations with double sums: read them beside the paper. Never optimised; the oracle
+// of every other implementation.
 #pragma once
 
 #include <memory>

@@ -28,7 +28,8 @@ void list_slots(const MlaArgs& args, int64_t token, std::vector<int32_t>* slots)
   }
   const int32_t* pages = args.dense.block_table + args.dense.requests[token] * args.dense.max_pages;
   for (int32_t p = 0; p < args.dense.visible[token]; ++p) {
-    slots->push_back(pages[p / kvcache::kPageTokens] * kvcache::kPageTokens + p % kvcache::kPageTokens);
+    slots->push_back(pages[p / kvcache::kPageTokens] * kvcache::kPageTokens +
+                     p % kvcache::kPageTokens);
   }
 }
 

@@ -1,9 +1,11 @@
-// MLA on host threads. Only selected rows are touched: tiles of them are gathered and widened to fp32 once
-// for a group of heads, then scored and accumulated as small matrix products with an online softmax.
+// MLA on host threads. Only selected rows are touched: tiles of them are gathered and widened to
+// fp32 once for a group of heads, then scored and accumulated as small matrix products with an
+// online softmax.
 //
-// A token's rows are taken in the order given, in tiles counted from the first, and each (token, head) is
-// summed by one thread: the result does not depend on the batch or on threads. Dense attention walks the
-// same code over all positions, so with top-k >= length sparse and dense are bit-identical.
+// A token's rows are taken in the order given, in tiles counted from the first, and each (token,
+// head) is summed by one thread: the result does not depend on the batch or on threads. Dense
+// attention walks the same code over all positions, so with top-k >= length sparse and dense are
+// bit-identical.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -23,8 +25,10 @@ constexpr Rule kRules[] = {
      "--kv-cache-dtype bf16"},
 };
 
-constexpr int64_t kTileRows = 32;   // 32 rows of 576 floats are 72 KiB: they stay in the second-level cache
-constexpr int64_t kGroupHeads = 16;  // heads that share a gathered tile; a piece of work for a thread
+constexpr int64_t kTileRows =
+    32;  // 32 rows of 576 floats are 72 KiB: they stay in the second-level cache
+constexpr int64_t kGroupHeads =
+    16;  // heads that share a gathered tile; a piece of work for a thread
 
 // Walks the slots of one token in order, empty entries left out.
 class SlotWalk {
@@ -72,7 +76,8 @@ class SimdAttention final : public Attention {
   void run(const MlaArgs& args) override {
     const int64_t groups = ceil_div(shape_.heads, kGroupHeads);
     pool_.parallel_for(args.tokens * groups, [&](int64_t item, int thread) {
-      attend(args, item / groups, item % groups * kGroupHeads, &scratch_[static_cast<size_t>(thread)]);
+      attend(args, item / groups, item % groups * kGroupHeads,
+             &scratch_[static_cast<size_t>(thread)]);
     });
   }
 
@@ -97,7 +102,8 @@ class SimdAttention final : public Attention {
     }
   }
 
-  // Scores of a tile become weights against the running maximum; sums so far are rescaled when it grows.
+  // Scores of a tile become weights against the running maximum; sums so far are rescaled when it
+  // grows.
   void softmax_step(float sm_scale, int64_t heads, int64_t count, float* out, Scratch* s) const {
     for (int64_t h = 0; h < heads; ++h) {
       float* p = s->p + h * kTileRows;
@@ -137,7 +143,8 @@ class SimdAttention final : public Attention {
       kernels_.accumulate(s->p, kTileRows, heads, s->tile.data(), width, count, rank, out, rank);
     }
     for (int64_t h = 0; h < heads; ++h) {
-      const bool none = s->largest[h] == -std::numeric_limits<float>::infinity() && s->total[h] == 0;
+      const bool none =
+          s->largest[h] == -std::numeric_limits<float>::infinity() && s->total[h] == 0;
       const float factor = none ? 0.0f : 1.0f / s->total[h];
       for (int64_t c = 0; c < rank; ++c) out[h * rank + c] *= factor;
       if (args.lse != nullptr) {
@@ -162,7 +169,8 @@ const Backend& backend();
 
 const Backend& backend() {
   static constexpr Backend kBackend = {
-      "cpu_simd", "all heads of a gathered tile at once; reads only the selected rows", kRules, create};
+      "cpu_simd", "all heads of a gathered tile at once; reads only the selected rows", kRules,
+      create};
   return kBackend;
 }
 
