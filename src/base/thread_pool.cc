@@ -10,6 +10,7 @@ namespace {
 // About 20 us at 4 GHz: longer than the gap between two operations of a decode step, far shorter
 // than a scheduler's time slice.
 constexpr int kSpins = 2000;
+constexpr int64_t kMaxItems = (int64_t{1} << 32) - 1;
 
 void pause_cpu() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -41,19 +42,19 @@ void ThreadPool::run(int64_t items, Invoke call, void* body) {
     for (int64_t i = 0; i < items; ++i) call(body, i, 0);
     return;
   }
+  TOPKNOT_ASSERT(items <= kMaxItems);
   call_ = call;
   body_ = body;
   items_ = items;
-  next_.store(0, std::memory_order_relaxed);
-  running_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
-  round_.fetch_add(1);  // publishes the fields above
+  done_.store(0, std::memory_order_relaxed);
+  const uint64_t round = (state_.load(std::memory_order_relaxed) >> 32) + 1;
+  state_.store(round << 32 | static_cast<uint64_t>(items));  // publishes the fields above
   if (sleepers_.load() > 0) {
     const std::lock_guard lock(mutex_);
     wake_.notify_all();
   }
   work(0);
-  // Every worker must have left this round before its fields may change.
-  for (int spins = 0; running_.load(std::memory_order_acquire) != 0; ++spins) {
+  for (int spins = 0; done_.load(std::memory_order_acquire) != items; ++spins) {
     if (spins < kSpins) {
       pause_cpu();
     } else {
@@ -62,34 +63,42 @@ void ThreadPool::run(int64_t items, Invoke call, void* body) {
   }
 }
 
+bool ThreadPool::take_item(int64_t* item) {
+  uint64_t seen = state_.load(std::memory_order_acquire);
+  while (static_cast<uint32_t>(seen) != 0) {
+    if (state_.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel)) {
+      *item = items_ - static_cast<int64_t>(static_cast<uint32_t>(seen));
+      return true;
+    }
+  }
+  return false;
+}
+
 void ThreadPool::work(int thread) {
-  for (;;) {
-    const int64_t item = next_.fetch_add(1, std::memory_order_relaxed);
-    if (item >= items_) return;
+  int64_t item = 0;
+  while (take_item(&item)) {
     call_(body_, item, thread);
+    done_.fetch_add(1, std::memory_order_release);
   }
 }
 
-bool ThreadPool::wait_for_round(uint64_t seen) {
+bool ThreadPool::wait_for_work() {
+  const auto ready = [this] { return static_cast<uint32_t>(state_.load()) != 0; };
   for (int spins = 0; spins < kSpins; ++spins) {
-    if (round_.load(std::memory_order_acquire) != seen) return true;
+    if (ready()) return true;
     if (stop_.load(std::memory_order_relaxed)) return false;
     pause_cpu();
   }
   std::unique_lock lock(mutex_);
+  // Before the test of `ready`: run() publishes work first and looks for sleepers then.
   sleepers_.fetch_add(1);
-  wake_.wait(lock, [&] { return round_.load() != seen || stop_.load(); });
+  wake_.wait(lock, [&] { return ready() || stop_.load(); });
   sleepers_.fetch_sub(1);
-  return round_.load() != seen;
+  return !stop_.load();
 }
 
 void ThreadPool::worker_loop(int thread) {
-  uint64_t seen = 0;
-  while (wait_for_round(seen)) {
-    seen = round_.load(std::memory_order_acquire);
-    work(thread);
-    running_.fetch_sub(1, std::memory_order_release);
-  }
+  while (wait_for_work()) work(thread);
 }
 
 int available_cores() {

@@ -1,6 +1,6 @@
 // Fork-join over a fixed set of threads. Work is cut into small pieces that threads take from a
-// counter, so a thread that is descheduled delays only its own piece. Waiting threads spin for a
-// bounded time and then sleep.
+// counter. A call waits for pieces, not for threads: one that is asleep or descheduled delays only
+// the piece it holds. Waiting threads spin for a bounded time and then sleep.
 #pragma once
 
 #include <atomic>
@@ -40,16 +40,19 @@ class ThreadPool {
   }
 
   void run(int64_t items, Invoke call, void* body);
+  bool take_item(int64_t* item);
   void work(int thread);
   void worker_loop(int thread);
-  bool wait_for_round(uint64_t seen);
+  bool wait_for_work();
 
+  // What the items not yet taken belong to. The count of those items is the low half of `state_`, a
+  // round number the high half: taking one by compare-and-swap proves that its round still runs,
+  // and the round cannot end, nor these fields change, before that item is done.
   Invoke call_ = nullptr;
   void* body_ = nullptr;
   int64_t items_ = 0;
-  std::atomic<int64_t> next_{0};
-  std::atomic<int> running_{0};
-  std::atomic<uint64_t> round_{0};
+  std::atomic<uint64_t> state_{0};
+  std::atomic<int64_t> done_{0};
   std::atomic<bool> stop_{false};
   std::atomic<int> sleepers_{0};
   std::mutex mutex_;

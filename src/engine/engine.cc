@@ -10,6 +10,7 @@
 #include "base/progress.h"
 #include "base/strings.h"
 #include "base/try.h"
+#include "chat/encode.h"
 #include "chat/prompt.h"
 #include "engine/prefetch.h"
 #include "engine/runner.h"
@@ -203,14 +204,7 @@ Result<std::vector<int32_t>> Engine::chat_prompt(const std::vector<Message>& mes
     prompt.template_kwargs = {{"enable_thinking", *options.enable_thinking}};
   TOPKNOT_TRY(const chat::Rendered rendered,
               chat::render_chat(**state_->chat_template, list, nullptr, prompt));
-  std::vector<int32_t> ids;
-  for (const chat::Segment& segment : rendered.segments) {
-    TOPKNOT_TRY(const auto part, words.encode(segment.text, segment.trusted ? ParseSpecial::kYes
-                                                                            : ParseSpecial::kNo));
-    ids.insert(ids.end(), part.begin(), part.end());
-  }
-  words.prepend_bos(&ids);
-  return ids;
+  return chat::encode(rendered, words);
 }
 
 namespace {
@@ -283,15 +277,21 @@ class Generation {
     return true;
   }
 
+  // Why no more may be generated, if so; asked before each token and before each step, so that no
+  // step is run whose result nobody reads.
+  std::optional<StopReason> limit_reached() const {
+    if (request_.max_tokens >= 0 &&
+        static_cast<int64_t>(out_.tokens.size()) >= request_.max_tokens) {
+      return StopReason::kMaxTokens;
+    }
+    if (cancelled()) return StopReason::kCancelled;
+    return std::nullopt;
+  }
+
   Status generate() {
     for (;;) {
-      if (request_.max_tokens >= 0 &&
-          static_cast<int64_t>(out_.tokens.size()) >= request_.max_tokens) {
-        out_.stop = StopReason::kMaxTokens;
-        return {};
-      }
-      if (cancelled()) {
-        out_.stop = StopReason::kCancelled;
+      if (const auto reached = limit_reached()) {
+        out_.stop = *reached;
         return {};
       }
       const std::span<const float> logits = runner_.logits(0);
@@ -311,7 +311,7 @@ class Generation {
         out_.stop = StopReason::kContextFull;
         return {};
       }
-      count(runner_.step({&token, 1}, engine::Runner::Want::kLast));
+      if (!limit_reached()) count(runner_.step({&token, 1}, engine::Runner::Want::kLast));
     }
   }
 

@@ -67,7 +67,8 @@ TEST_F(EngineApi, AnswersAQuestion) {
   EXPECT_EQ(streamed, done->text);
   EXPECT_EQ(done->stop, StopReason::kEndOfTurn);
   EXPECT_EQ(done->sparse_queries, 0) << "a short prompt sees fewer keys than index_topk";
-  EXPECT_EQ(done->queries, done->prompt_tokens + static_cast<int64_t>(done->tokens.size()));
+  EXPECT_EQ(done->queries, done->prompt_tokens + static_cast<int64_t>(done->tokens.size()))
+      << "each token attends once";
 }
 
 TEST_F(EngineApi, QueriesBeyondTopKAreSparseAndCounted) {
@@ -194,8 +195,8 @@ TEST_F(EngineApi, ScoresAreLikelihoodsOfWhatComesNext) {
   request.logprobs = 3072;
   const auto done = engine_->generate(request);
   for (const TokenLogprob& each : done->logprobs[0]) {
-    if (each.token == prompt[399])
-      EXPECT_EQ(-each.logprob, nll->back()) << "one pass or two, the same bits";
+    if (each.token != prompt[399]) continue;
+    EXPECT_EQ(-each.logprob, nll->back()) << "one pass or two, the same bits";
   }
 }
 
