@@ -1,0 +1,44 @@
+// Files that are understood and not run: refused by name, with everything that is wrong at once.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "golden/compare.h"
+
+namespace topknot::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+Error refusal(const std::string& relative) {
+  auto runner = ModelRunner::open(data_path(relative), reference_path());
+  EXPECT_FALSE(runner) << relative << " was taken";
+  return runner ? Error{} : runner.error();
+}
+
+TEST(Refusals, TypesThatAreNotDecodedAreNamedWithTensorAndFile) {
+  const Error error = refusal("models/tiny-glm-dsa-mixed.gguf");
+  EXPECT_EQ(error.code, Code::kUnsupported);
+  EXPECT_THAT(error.where, HasSubstr("tiny-glm-dsa-mixed.gguf"));
+  for (const char* type : {"Q2_K", "Q3_K", "Q4_0", "Q4_1", "Q5_1", "IQ4_NL", "IQ4_XS"}) {
+    EXPECT_THAT(error.why, HasSubstr(std::string("has type ") + type));
+  }
+  EXPECT_THAT(error.why, AllOf(HasSubstr("'blk."), HasSubstr("tiny-glm-dsa-mixed.gguf)")));
+  EXPECT_THAT(error.fix, AllOf(HasSubstr("Q8_0"), HasSubstr("Q4_K"), HasSubstr("BF16")));
+}
+
+TEST(Refusals, OtherArchitecturesAreNamed) {
+  for (const auto& [file, architecture] : {std::pair{"deepseek-v32", "deepseek32"},
+                                           {"deepseek-v3", "deepseek2"},
+                                           {"deepseek-v2-lite", "deepseek2"},
+                                           {"glm4-moe-lite", "deepseek2"}}) {
+    const Error error = refusal(std::string("models/micro-") + file + "-bf16.gguf");
+    EXPECT_EQ(error.code, Code::kUnsupported);
+    EXPECT_THAT(error.what, HasSubstr(std::string("'") + architecture + "'"));
+    EXPECT_THAT(error.where, HasSubstr(file));
+    EXPECT_THAT(error.fix, HasSubstr("glm-dsa"));
+  }
+}
+
+}  // namespace
+}  // namespace topknot::test
