@@ -26,17 +26,20 @@ Matrix run(RunnerOptions path, int64_t chunk, int threads) {
 }
 
 TEST(BitIdentity, ChunksAndThreads) {
+  const Matrix whole = run(user_path(), kTokens, 1);
+  for (const int64_t chunk : {1, 7, 64, 512}) {
+    expect_same_bits(run(user_path(), chunk, 1), whole, "chunk " + std::to_string(chunk));
+    expect_same_bits(run(user_path(), chunk, 2), whole,
+                     "chunk " + std::to_string(chunk) + ", 2 threads");
+  }
+  expect_same_bits(run(user_path(), kTokens, 2), whole, "one shot, 2 threads");
+}
+
+TEST(BitIdentity, EverySetOfKernels) {
   for (const ops::Kernels* kernels : ops::available_kernels()) {
     RunnerOptions path = user_path();
     path.kernels = kernels->name;
-    const std::string label = std::string(kernels->name) + " chunk ";
-    const Matrix whole = run(path, kTokens, 1);
-    for (const int64_t chunk : {1, 7, 64, 512}) {
-      expect_same_bits(run(path, chunk, 1), whole, label + std::to_string(chunk));
-    }
-    for (const int64_t chunk : {int64_t{1}, int64_t{64}, int64_t{kTokens}}) {
-      expect_same_bits(run(path, chunk, 2), whole, label + std::to_string(chunk) + ", 2 threads");
-    }
+    expect_same_bits(run(path, 7, 2), run(path, 512, 1), kernels->name);
   }
 }
 
@@ -74,14 +77,10 @@ TEST(BitIdentity, SelectionOfEverythingIsDense) {
   // The last query is sparse, so that all the others of its step take the sparse path with every
   // key.
   path.chunk = kTokens;
-  Matrix sparse = open_model(
-                      bundled_model_path(),
-                      [&] {
-                        path.overrides = {"glm-dsa.attention.indexer.top_k=int:699"};
-                        return path;
-                      }(),
-                      path.overrides)
-                      ->feed_all(ids);
+  const auto runner =
+      open_model(bundled_model_path(), path, {"glm-dsa.attention.indexer.top_k=int:699"});
+  Matrix sparse = runner->feed_all(ids);
+  EXPECT_EQ(runner->stats().sparse_queries, 1);
   EXPECT_GT(difference(sparse.row(699), dense.row(699)).largest, 0);
   Matrix all_but_last = dense;
   for (Matrix* m : {&sparse, &all_but_last}) m->values.resize(699 * m->columns);

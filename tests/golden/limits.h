@@ -1,6 +1,6 @@
-// How far the engine may be from a golden, and why. Nothing here was chosen to fit a result: a
-// limit comes from the size of a rounding and the number of roundings, or from what the README of
-// the goldens measured between other programs.
+// How far the engine may be from a golden, and why: from the size of a rounding and the number of
+// roundings, or from what the README of the goldens measured between other programs. The growth of
+// an error through the trained model is an estimate, not a bound; where it comes in is said.
 #pragma once
 
 #include <cmath>

@@ -14,6 +14,13 @@ std::unique_ptr<ModelRunner> open_quant(RunnerOptions path, int64_t context) {
   return open_model(data_path("models/tiny-glm-dsa-q4_k_m.gguf"), path);
 }
 
+TEST(QuantModelSlow, Prompts) {
+  const auto all = must(load_quant_prompts("tiny-glm-dsa-q4_k_m"));
+  check_exact(open_quant(reference_path(), 256).get(), prompts_in(all, kShort), "q4_k_m reference");
+  check_exact(open_quant(fast_path(), 4224).get(), prompts_in(all, kLong), "q4_k_m fast f32");
+  check_rounded(open_quant(user_path(), 4224).get(), all, "q4_k_m user");
+}
+
 TEST(QuantModelSlow, AnswersEveryStoredRecallQuestion) {
   const auto runner = open_quant(user_path(), 8192);
   size_t right = 0;

@@ -122,6 +122,40 @@ inline void check_selections(const IndexerGolden& golden, ModelRunner* runner,
   }
 }
 
+// Prompts of these lengths on one path.
+struct PromptRange {
+  size_t shortest = 0, longest = SIZE_MAX;
+};
+inline constexpr PromptRange kShort{0, 100};    // dense: fewer tokens than the top 256
+inline constexpr PromptRange kMiddle{0, 1100};  // with recall-1k
+inline constexpr PromptRange kLong{1000, SIZE_MAX};
+inline std::vector<Prompt> prompts_in(std::vector<Prompt> prompts, PromptRange range) {
+  std::erase_if(prompts, [&](const Prompt& p) {
+    return p.ids.size() < range.shortest || p.ids.size() > range.longest;
+  });
+  EXPECT_FALSE(prompts.empty());
+  return prompts;
+}
+
+// fp32 rows: exact but for rounding, and for keys near the cut of long prompts.
+inline void check_exact(ModelRunner* runner, const std::vector<Prompt>& prompts,
+                        const std::string& label) {
+  for (const Prompt& prompt : prompts) {
+    const bool sparse = prompt.ids.size() > 256;
+    check_prompt(runner, prompt, {sparse ? kTinyOtherKeysError : kTinyLogitError, 0}, label);
+    EXPECT_EQ(runner->stats().sparse_queries > 0, sparse);
+  }
+}
+// bf16 rows.
+inline void check_rounded(ModelRunner* runner, const std::vector<Prompt>& prompts,
+                          const std::string& label) {
+  const PromptLimits limits{kTinyLogitError, bf16_state_error(kLayers)};
+  for (const Prompt& prompt : prompts) {
+    check_prompt(runner, prompt, limits, label);
+    check_forced(runner, prompt, limits, label);
+  }
+}
+
 // Answers of a recall sequence that are right.
 inline size_t right_answers(ModelRunner* runner, const RecallSequence& sequence) {
   std::vector<int32_t> wanted;

@@ -9,8 +9,7 @@
 namespace topknot::test {
 namespace {
 
-// A score of a selected key is off by 1 % at most (bf16_score_error of the middle layer), and 1 %
-// of the scores of a row lie that near to the cut.
+// A stated maximum, not derived: 0.07 to 0.16 % were measured.
 constexpr double kMostOtherKeys = 0.01;
 
 Matrix row_largest(const Matrix& m) {
@@ -92,31 +91,20 @@ TEST(TinyModel, StatesOfEachLayer) {
   check_states(golden, user_path(), bf16_state_error, "user");
 }
 
+// Longer ones: tiny_model_slow_test.
 TEST(TinyModel, PromptsOnTheReferencePath) {
-  const auto runner = open_tiny(reference_path(), 256);
-  for (const Prompt& prompt : must(load_prompts())) {
-    if (prompt.ids.size() > 100) continue;  // tiny_model_slow_test
-    check_prompt(runner.get(), prompt, {kTinyLogitError, 0}, "reference");
-  }
+  const auto prompts = prompts_in(must(load_prompts()), kShort);
+  check_exact(open_tiny(reference_path(), 256).get(), prompts, "reference");
 }
 
 TEST(TinyModel, PromptsOnTheFastPath) {
-  const auto runner = open_tiny(fast_path(), 4224);
-  for (const Prompt& prompt : must(load_prompts())) {
-    const bool sparse = prompt.ids.size() > 256;
-    check_prompt(runner.get(), prompt, {sparse ? kTinyOtherKeysError : kTinyLogitError, 0},
-                 "fast f32");
-    EXPECT_EQ(runner->stats().sparse_queries > 0, sparse);
-  }
+  const auto prompts = prompts_in(must(load_prompts()), kMiddle);
+  check_exact(open_tiny(fast_path(), 1152).get(), prompts, "fast f32");
 }
 
 TEST(TinyModel, PromptsOnTheUserPath) {
-  const auto runner = open_tiny(user_path(), 4224);
-  for (const Prompt& prompt : must(load_prompts())) {
-    const PromptLimits limits{kTinyLogitError, bf16_state_error(kLayers)};
-    check_prompt(runner.get(), prompt, limits, "user");
-    check_forced(runner.get(), prompt, limits, "user");
-  }
+  const auto prompts = prompts_in(must(load_prompts()), kMiddle);
+  check_rounded(open_tiny(user_path(), 1152).get(), prompts, "user");
 }
 
 // With bf16 rows the fast code is the reference code with bf16 rows.
