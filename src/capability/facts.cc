@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/strings.h"
+#include "tensor/dtype.h"
 
 namespace topknot::capability {
 namespace {
@@ -9,12 +10,13 @@ namespace {
 constexpr std::array<std::string_view, kFactCount> kFactNames = {
     "device",           "sm",    "smem_per_block", "selection", "heads",         "kv_lora_rank",
     "qk_rope_head_dim", "topk",  "kv_format",      "page",      "index_n_heads", "index_head_dim",
-    "index_rope_dim",   "dtype",
+    "index_rope_dim",   "dtype", "instructions", "weight_type", "workspace_bytes", "ranks",
 };
 constexpr std::array<std::string_view, 2> kDevices = {"cpu", "cuda"};
 constexpr std::array<std::string_view, 2> kSelections = {"sparse", "dense"};
 constexpr std::array<std::string_view, 4> kKvFormats = {"f32", "bf16", "fp8_ds", "q8_0"};
 constexpr std::array<std::string_view, 3> kActivations = {"f32", "bf16", "f16"};
+constexpr std::array<std::string_view, 3> kLevels = {"portable", "avx2", "avx512"};
 
 template <size_t N>
 std::string name_or_number(const std::array<std::string_view, N>& names, int64_t value) {
@@ -35,6 +37,11 @@ std::string fact_value(Fact fact, int64_t value) {
     case Fact::kSelection: return name_or_number(kSelections, value);
     case Fact::kKvFormat: return name_or_number(kKvFormats, value);
     case Fact::kDtype: return name_or_number(kActivations, value);
+    case Fact::kInstructions: return name_or_number(kLevels, value);
+    case Fact::kWeightType: {
+      const auto* type = tensor::find_dtype(static_cast<uint32_t>(value));
+      return type != nullptr ? std::string(type->name) : cat("type ", value);
+    }
     default: return cat(value);
   }
 }

@@ -26,7 +26,11 @@ enum class Fact : uint8_t {
   kIndexHeads,
   kIndexHeadDim,
   kIndexRopeDim,
-  kDtype,  // ActivationType
+  kDtype,           // ActivationType
+  kInstructions,    // InstructionLevel of the host
+  kWeightType,      // tensor::DType
+  kWorkspaceBytes,  // of one operation's scratch
+  kRanks,           // processes that share a model
   kCount,
 };
 inline constexpr size_t kFactCount = static_cast<size_t>(Fact::kCount);
@@ -35,6 +39,8 @@ enum class DeviceKind : int64_t { kCpu, kCuda };
 enum class Selection : int64_t { kSparse, kDense };  // over the indexer's top-k, or over every key
 enum class KvFormat : int64_t { kF32, kBf16, kFp8Ds, kQ8_0 };
 enum class ActivationType : int64_t { kF32, kBf16, kF16 };
+// Of x86 processors, in order: each has what the one before it has. Others are portable.
+enum class InstructionLevel : int64_t { kPortable, kAvx2, kAvx512 };
 
 // The field's name of a fact: "kv_lora_rank".
 std::string_view fact_name(Fact fact);

@@ -51,6 +51,25 @@ std::vector<Refusal> refusals(std::span<const Rule> rules, const Facts& asked) {
   return out;
 }
 
+Candidate judge(const Implementation& implementation, const Facts& asked) {
+  Candidate candidate{implementation.name, refusals(implementation.rules, asked)};
+  if (implementation.missing != nullptr) {
+    candidate.refusals.push_back({.what = "kernel",
+                                  .needed = "one for this operation",
+                                  .found = "none in this version",
+                                  .because = implementation.missing->because,
+                                  .remedy = implementation.missing->remedy});
+  }
+  return candidate;
+}
+
+Choice choose(std::string operation, std::span<const Implementation> implementations,
+              const Facts& asked, std::string_view forced) {
+  std::vector<Candidate> candidates;
+  for (const Implementation& each : implementations) candidates.push_back(judge(each, asked));
+  return choose(std::move(operation), std::move(candidates), forced);
+}
+
 Choice choose(std::string operation, std::vector<Candidate> candidates, std::string_view forced) {
   Choice choice{
       .operation = std::move(operation), .chosen = {}, .candidates = std::move(candidates)};
