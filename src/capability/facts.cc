@@ -8,9 +8,11 @@ namespace topknot::capability {
 namespace {
 
 constexpr std::array<std::string_view, kFactCount> kFactNames = {
-    "device",           "sm",    "smem_per_block", "selection", "heads",         "kv_lora_rank",
-    "qk_rope_head_dim", "topk",  "kv_format",      "page",      "index_n_heads", "index_head_dim",
-    "index_rope_dim",   "dtype", "instructions", "weight_type", "workspace_bytes", "ranks",
+    "device",          "sm",           "smem_per_block",   "selection",
+    "heads",           "kv_lora_rank", "qk_rope_head_dim", "topk",
+    "kv_format",       "page",         "index_n_heads",    "index_head_dim",
+    "index_rope_dim",  "dtype",        "instructions",     "weight_type",
+    "workspace_bytes", "ranks",
 };
 constexpr std::array<std::string_view, 2> kDevices = {"cpu", "cuda"};
 constexpr std::array<std::string_view, 2> kSelections = {"sparse", "dense"};

@@ -5,8 +5,7 @@ namespace {
 
 using namespace capability;
 
-constexpr Missing kNoGpuKernel = {"cache rows have no GPU kernels in this version",
-                                  "--device cpu"};
+constexpr Missing kNoGpuKernel = {"cache rows have no GPU kernels in this version", "--device cpu"};
 constexpr Rule kCuda = {Fact::kDevice, exactly(DeviceKind::kCuda), "it runs on a GPU",
                         "--device cuda:0"};
 constexpr Rule kHost = {Fact::kDevice, exactly(DeviceKind::kCpu), "it runs on the host",

@@ -12,8 +12,7 @@ namespace {
 
 using namespace capability;
 
-constexpr Missing kNoGpuKernel = {"operations have no GPU kernels in this version",
-                                  "--device cpu"};
+constexpr Missing kNoGpuKernel = {"operations have no GPU kernels in this version", "--device cpu"};
 constexpr Missing kNotBuilt = {"this program was built for another kind of processor",
                                "--kernels portable"};
 
