@@ -48,6 +48,7 @@ enum class Use : uint8_t {
   kVector,     // norms and biases, widened to fp32
   kEmbedding,  // rows by token id
   kLinear,
+  kScoring,     // a linear layer that is run only when the indexer scores keys
   kRouter,      // a linear layer whose result chooses experts
   kHeads,       // one matrix for each head
   kFusedHeads,  // attn_kv_b: its W_UK transposed for each head, its W_UV as it is
