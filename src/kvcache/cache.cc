@@ -25,7 +25,9 @@ int64_t element_bytes(KvFormat format) {
     case KvFormat::kF32: return 4;
     case KvFormat::kBf16: return 2;
     case KvFormat::kFp8Ds:
-    case KvFormat::kQ8_0: break;
+    case KvFormat::kQ8_0:
+    case KvFormat::kF16:
+    case KvFormat::kFp8E4m3: break;
   }
   TOPKNOT_ASSERT(!"a row format the plan must have refused");
   return 0;
