@@ -20,7 +20,7 @@ namespace topknot::capability {
 
 // What values of a fact an implementation takes.
 struct Accepts {
-  enum class Kind : uint8_t { kExactly, kAtLeast, kAtMost, kMultipleOf, kOneOf };
+  enum class Kind : uint8_t { kExactly, kAtLeast, kAtMost, kBetween, kMultipleOf, kOneOf };
   static constexpr size_t kMaxValues = 32;  // every type that a weight may have
   Kind kind = Kind::kExactly;
   std::array<int64_t, kMaxValues> values = {};
@@ -38,6 +38,11 @@ constexpr Accepts at_least(T value) {
 template <class T>
 constexpr Accepts at_most(T value) {
   return {Accepts::Kind::kAtMost, {static_cast<int64_t>(value)}, 1};
+}
+// Both ends are accepted.
+template <class T>
+constexpr Accepts between(T low, T high) {
+  return {Accepts::Kind::kBetween, {static_cast<int64_t>(low), static_cast<int64_t>(high)}, 2};
 }
 template <class T>
 constexpr Accepts multiple_of(T value) {
@@ -65,6 +70,8 @@ struct Refusal {
 };
 
 bool holds(const Accepts& accepts, int64_t value);
+// Every value that `narrow` takes, `wide` takes too. False also where that cannot be told cheaply.
+bool implies(const Accepts& narrow, const Accepts& wide);
 std::string accepts_string(Fact fact, const Accepts& accepts);  // "at least 80"
 
 // Every broken rule. A fact nobody stated breaks the rules that need it.

@@ -184,7 +184,8 @@ TEST_P(ShippedMachine, EveryNumberHasASourceOfAKnownKind) {
     const std::string source(source_of(machine_, key));
     EXPECT_TRUE(std::regex_match(source, form)) << key << " has the source '" << source << "'";
   }
-  for (const auto& [key, source] : machine_.sources) {
+  for (const auto& source : machine_.sources) {
+    const std::string& key = source.first;
     EXPECT_TRUE(std::any_of(numbers.begin(), numbers.end(),
                             [&](const std::string& number) { return number.starts_with(key); }))
         << "a source without its number: " << key;

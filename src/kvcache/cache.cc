@@ -25,7 +25,9 @@ int64_t element_bytes(KvFormat format) {
     case KvFormat::kF32: return 4;
     case KvFormat::kBf16: return 2;
     case KvFormat::kFp8Ds:
-    case KvFormat::kQ8_0: break;
+    case KvFormat::kQ8_0:
+    case KvFormat::kF16:
+    case KvFormat::kFp8E4m3: break;
   }
   TOPKNOT_ASSERT(!"a row format the plan must have refused");
   return 0;
@@ -34,7 +36,9 @@ int64_t element_bytes(KvFormat format) {
 int64_t row_bytes(KvFormat format, int64_t width, int64_t tail) {
   switch (format) {
     case KvFormat::kF32: return width * 4;
-    case KvFormat::kBf16: return width * 2;
+    case KvFormat::kBf16:
+    case KvFormat::kF16: return width * 2;
+    case KvFormat::kFp8E4m3: return width;
     case KvFormat::kFp8Ds:
       return width - tail + 4 * ceil_div<int64_t>(width - tail, 128) + 2 * tail;
     case KvFormat::kQ8_0: return ceil_div<int64_t>(width, 32) * 34;

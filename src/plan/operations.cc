@@ -5,6 +5,7 @@
 #include "attention/indexer/implementations.h"
 #include "attention/registry.h"
 #include "base/strings.h"
+#include "capability/device_facts.h"
 #include "comm/implementations.h"
 #include "kvcache/implementations.h"
 #include "ops/implementations.h"
@@ -15,17 +16,11 @@ namespace {
 using namespace capability;
 using model::Use;
 
-Facts device_facts(const Target& target) {
-  Facts facts;
-  facts.set(Fact::kDevice, target.kind);
-  if (target.ranks > 1) facts.set(Fact::kRanks, target.ranks);
-  if (target.on_host()) {
-    if (target.instructions_known) facts.set(Fact::kInstructions, target.instructions);
-    return facts;
-  }
-  if (target.device.sm) facts.set(Fact::kSm, *target.device.sm);
-  if (const auto bytes = target.device.shared_memory_per_block_bytes) {
-    facts.set(Fact::kSmemPerBlock, *bytes);
+Facts target_facts(const Target& target) {
+  Facts facts = capability::device_facts(target.device);
+  if (target.ranks > 1) facts.set(Fact::kTensorRanks, target.ranks);
+  if (target.on_host() && target.instructions_known) {
+    facts.set(Fact::kInstructions, target.instructions);
   }
   return facts;
 }
@@ -38,7 +33,7 @@ class Resolver {
         tensors_(tensors),
         request_(request),
         target_(target),
-        device_(device_facts(target)) {
+        device_(target_facts(target)) {
     device_.set(Fact::kDtype, request.dtype);
     if (request.kernels != "auto") kernels_ = request.kernels;
   }
@@ -148,11 +143,13 @@ std::vector<Operation> resolve_operations(const model::ModelConfig& config,
 
 Facts attention_facts(const model::ModelConfig& config, const OperationRequest& request,
                       const Target& target) {
-  Facts facts = device_facts(target);
+  Facts facts = target_facts(target);
   facts.set(Fact::kSelection, request.sparse ? Selection::kSparse : Selection::kDense)
       .set(Fact::kHeads, request.heads)
       .set(Fact::kKvLoraRank, config.kv_lora_rank)
       .set(Fact::kQkRopeHeadDim, config.qk_rope_head_dim)
+      .set(Fact::kQkNopeHeadDim, config.qk_nope_head_dim)
+      .set(Fact::kHeadSize, config.latent_width())
       .set(Fact::kKvFormat, request.format)
       .set(Fact::kDtype, request.dtype)
       .set(Fact::kPageTokens, kvcache::kPageTokens);

@@ -39,7 +39,8 @@ Result<KvFormat> resolve_kv_format(const std::string& name) {
   if (name == "auto" || name == "bfloat16") return KvFormat::kBf16;
   if (name == "float32") return KvFormat::kF32;
   if (name == "fp8" || name == "fp8_ds_mla") return KvFormat::kFp8Ds;
-  if (const auto format = kv_format_from_name(name)) return *format;
+  const auto format = kv_format_from_name(name);
+  if (format && *format != KvFormat::kF16) return *format;
   return Error{.code = Code::kInvalidArgument,
                .what = cat("--kv-cache-dtype '", printable(name), "' is not a row format"),
                .why = name == "f16" ? "latent rows of these models leave fp16's range" : "",

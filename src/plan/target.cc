@@ -17,12 +17,8 @@ struct Asked {
   int first;
 };
 
-DeviceKind kind_of(device::DeviceKind kind) {
-  return kind == device::DeviceKind::kCpu ? DeviceKind::kCpu : DeviceKind::kCuda;
-}
-
 Result<Asked> parse_device(const device::Machine& machine, std::string_view text) {
-  if (text.empty()) return Asked{kind_of(machine.devices.front().kind), 0};
+  if (text.empty()) return Asked{machine.devices.front().kind, 0};
   if (text == "cpu") return Asked{DeviceKind::kCpu, 0};
   if (text == "cuda") return Asked{DeviceKind::kCuda, 0};
   constexpr std::string_view kPrefix = "cuda:";
@@ -80,7 +76,7 @@ Result<Target> choose_target(const device::Machine& machine, std::string_view de
   TOPKNOT_TRY(const Asked asked, parse_device(machine, device));
   std::vector<const device::DeviceFacts*> found;
   for (const device::DeviceFacts& each : machine.devices) {
-    if (kind_of(each.kind) == asked.kind) found.push_back(&each);
+    if (each.kind == asked.kind) found.push_back(&each);
   }
   const size_t last = static_cast<size_t>(asked.first) + static_cast<size_t>(ranks);
   const bool repeated = machine.devices.size() == 1 && found.size() == 1 && asked.first == 0;

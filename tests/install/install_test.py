@@ -52,7 +52,7 @@ def main(cmake, generator, build, compiler, sanitizers):
         shutil.move(first, prefix)
         expect_files(prefix, [
             "include/topknot/engine.h", "include/topknot/error.h", "include/topknot/version.h",
-            "share/topknot/devices/rtx-pro-6000.json"])
+            "share/topknot/devices/rtx-pro-6000.json", "share/topknot/catalog/vllm-2026-02.json"])
         consumer = os.path.join(folder, "consumer")
         run(cmake, "-G", generator, "-S", os.path.join(here, "consumer"), "-B", consumer,
             f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={compiler}")
