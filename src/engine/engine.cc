@@ -10,6 +10,7 @@
 #include "base/progress.h"
 #include "base/strings.h"
 #include "base/try.h"
+#include "chat/encode.h"
 #include "chat/prompt.h"
 #include "engine/prefetch.h"
 #include "engine/runner.h"
@@ -203,14 +204,7 @@ Result<std::vector<int32_t>> Engine::chat_prompt(const std::vector<Message>& mes
     prompt.template_kwargs = {{"enable_thinking", *options.enable_thinking}};
   TOPKNOT_TRY(const chat::Rendered rendered,
               chat::render_chat(**state_->chat_template, list, nullptr, prompt));
-  std::vector<int32_t> ids;
-  for (const chat::Segment& segment : rendered.segments) {
-    TOPKNOT_TRY(const auto part, words.encode(segment.text, segment.trusted ? ParseSpecial::kYes
-                                                                            : ParseSpecial::kNo));
-    ids.insert(ids.end(), part.begin(), part.end());
-  }
-  words.prepend_bos(&ids);
-  return ids;
+  return chat::encode(rendered, words);
 }
 
 namespace {

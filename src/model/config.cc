@@ -20,9 +20,8 @@ struct Architecture {
 // Every architecture string this project has an opinion on.
 constexpr std::array kArchitectures = {
     Architecture{"glm-dsa", read_glm_dsa, "GLM-5, 5.1, 5.2, 5.3"},
-    Architecture{"deepseek32", nullptr, "DeepSeek-V3.2; not yet offered"},
-    Architecture{"deepseek2", nullptr,
-                 "DeepSeek V2, V3, R1, Kimi-K2, GLM-4.7-Flash; not yet offered"},
+    Architecture{"deepseek32", read_deepseek32, "DeepSeek-V3.2"},
+    Architecture{"deepseek2", read_deepseek2, "DeepSeek V2, V3, R1, Kimi-K2, GLM-4.7-Flash"},
     Architecture{"deepseek4", nullptr, "DeepSeek-V4: another attention, not planned"},
     Architecture{"glm5-next", nullptr, "GLM-5.3-Flash: linear attention layers, not planned"},
     Architecture{"glm4moe", nullptr, "GLM-4.5 to 4.7: grouped-query attention, not MLA"},

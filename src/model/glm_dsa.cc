@@ -8,7 +8,7 @@ ModelConfig read_glm_dsa(MetadataReader& reader) {
   config.architecture = "glm-dsa";
   read_mla(reader, &config);
   read_rope(reader, &config);
-  read_moe(reader, &config);
+  read_moe(reader, ops::Gating::kSigmoid, &config);
   config.router_bias = config.router.experts > 0;
   // GLM's indexer rotates adjacent pairs; half-split turns text to noise past index_topk.
   read_indexer(reader, ops::RopeFlavour::kInterleaved, &config);

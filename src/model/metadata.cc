@@ -140,19 +140,13 @@ void read_rope(MetadataReader& reader, ModelConfig* config) {
       std::sqrt(static_cast<double>(std::max<int64_t>(config->qk_head_dim(), 1))));
 }
 
-void read_moe(MetadataReader& reader, ModelConfig* config) {
+void read_moe(MetadataReader& reader, ops::Gating absent_gating, ModelConfig* config) {
   ops::RouterSpec& router = config->router;
   router.experts = reader.with_default("expert_count", 0, kMaxExperts, 0);
-  if (router.experts > 0) {
-    config->leading_dense_layers = reader.with_default("leading_dense_block_count", 0, kMaxLayers,
-                                                       0, "every layer has experts");
-  }
-  // Without a layer that uses them, what the file says of experts is not read: no tensor could
-  // confirm it.
-  if (router.experts == 0 || config->leading_dense_layers >= config->layers) {
-    router.experts = 0;
-    config->leading_dense_layers = config->layers;
-  }
+  config->leading_dense_layers = router.experts > 0
+                                     ? reader.with_default("leading_dense_block_count", 0,
+                                                           kMaxLayers, 0, "every layer has experts")
+                                     : config->layers;
   if (config->leading_dense_layers > 0) {
     config->dense_ffn = reader.required("feed_forward_length", 1, kMaxWidth);
   }
@@ -173,8 +167,18 @@ void read_moe(MetadataReader& reader, ModelConfig* config) {
   router.scale =
       static_cast<float>(reader.optional_number("expert_weights_scale", -1e6, 1e6).value_or(1));
   router.normalise = reader.optional_bool("expert_weights_norm").value_or(false);
-  const int64_t gating = reader.with_default("expert_gating_func", 1, 2, 2, "sigmoid");
-  router.gating = gating == 1 ? ops::Gating::kSoftmax : ops::Gating::kSigmoid;
+  router.gating = absent_gating;
+  if (const auto gating = reader.optional("expert_gating_func", 1, 2)) {
+    router.gating = *gating == 1 ? ops::Gating::kSoftmax : ops::Gating::kSigmoid;
+  } else {
+    reader.note(cat(reader.full_name("expert_gating_func"), " is absent: ",
+                    absent_gating == ops::Gating::kSigmoid ? "sigmoid" : "softmax", " scores"));
+  }
+  // Without a layer that uses them no tensor confirms these widths, and buffers are sized by them.
+  if (config->leading_dense_layers >= config->layers) {
+    router = {};
+    config->expert_ffn = config->shared_experts = 0;
+  }
 }
 
 void read_indexer(MetadataReader& reader, ops::RopeFlavour default_flavour, ModelConfig* config) {

@@ -60,10 +60,11 @@ inline Difference difference(const Matrix& got, const Matrix& want, size_t begin
 }
 
 // The same, each element relative to the largest of its row in `want`.
-inline Difference relative_difference(const Matrix& got, const Matrix& want) {
+inline Difference relative_difference(const Matrix& got, const Matrix& want,
+                                      size_t end = SIZE_MAX) {
   EXPECT_EQ(got.values.size(), want.values.size());
   Difference out;
-  for (size_t r = 0; r < want.rows; ++r) {
+  for (size_t r = 0; r < std::min(end, want.rows); ++r) {
     Difference row;
     float largest = 0;
     for (size_t c = 0; c < want.columns; ++c) {

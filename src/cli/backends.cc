@@ -1,0 +1,191 @@
+// topknot backends: what this build can compute with, its limits, and a proof that it computes.
+#include <algorithm>
+#include <memory>
+
+#include "attention/probe.h"
+#include "attention/registry.h"
+#include "base/strings.h"
+#include "base/thread_pool.h"
+#include "cli/commands.h"
+#include "cli/model_options.h"
+#include "cli/output.h"
+#include "device/cpu/host_facts.h"
+#include "device/cuda/cuda_facts.h"
+#include "ops/cpu/kernels.h"
+
+namespace topknot::cli {
+namespace {
+
+struct BackendsOptions {
+  bool probe = false;
+  bool json = false;
+};
+
+Json attention_json() {
+  Json list = Json::array();
+  for (const attention::RegistryEntry& entry : attention::registry()) {
+    Json json = {{"name", entry.name}, {"built", entry.backend != nullptr}};
+    if (entry.backend == nullptr) {
+      json["remedy"] = cat("configure with -D", entry.built_when, "=ON");
+      list.push_back(std::move(json));
+      continue;
+    }
+    json["description"] = entry.backend->description;
+    Json rules = Json::array();
+    for (const capability::Rule& rule : entry.backend->rules) {
+      rules.push_back({{"fact", capability::fact_name(rule.fact)},
+                       {"accepts", capability::accepts_string(rule.fact, rule.accepts)},
+                       {"because", rule.because},
+                       {"remedy", rule.remedy}});
+    }
+    json["rules"] = std::move(rules);
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+Json kernels_json() {
+  Json list = Json::array();
+  for (const std::string_view name : ops::built_kernels()) {
+    list.push_back({{"name", name}, {"available", ops::find_kernels(name) != nullptr}});
+  }
+  return list;
+}
+
+Json devices_json() {
+  const device::HostFacts host = device::host_facts();
+  Json cpu = {{"name", json_text(host.cpu_name)},
+              {"cores", host.cores},
+              {"features", device::feature_names(host.features)},
+              {"memory_bytes", host.memory.total_bytes},
+              {"memory_available_bytes", host.memory.available_bytes}};
+  const device::CudaFacts facts = device::cuda_facts();
+  Json devices = Json::array();
+  for (const device::CudaDevice& gpu : facts.devices) {
+    devices.push_back({{"index", gpu.index},
+                       {"name", json_text(gpu.name)},
+                       {"sm", gpu.sm},
+                       {"memory_bytes", gpu.memory_total_bytes},
+                       {"memory_free_bytes", gpu.memory_free_bytes}});
+  }
+  return {{"cpu", std::move(cpu)},
+          {"cuda",
+           {{"built", facts.built},
+            {"devices", std::move(devices)},
+            {"problem", json_text(facts.problem)},
+            {"remedy", json_text(facts.remedy)}}}};
+}
+
+Json probe_json(const attention::ProbeResult& result) {
+  return {{"backend", result.backend},
+          {"kernels", result.kernels},
+          {"selection", result.selection},
+          {"refusals", result.refusals},
+          {"largest_difference", result.largest_difference},
+          {"limit", result.limit},
+          {"passed", result.passed()}};
+}
+
+std::string text(const Json& value) { return value.get<std::string>(); }
+
+std::string attention_text(const Json& backends) {
+  std::string out = "attention backends, best first\n";
+  for (const Json& backend : backends) {
+    if (!backend["built"].get<bool>()) {
+      out +=
+          fmt::format("  {:<15} not built: {}\n", text(backend["name"]), text(backend["remedy"]));
+      continue;
+    }
+    out += fmt::format("  {:<15} {}\n", text(backend["name"]), text(backend["description"]));
+    for (const Json& rule : backend["rules"]) {
+      out += fmt::format("  {:<15}   {}: {} ({})\n", "", text(rule["fact"]), text(rule["accepts"]),
+                         text(rule["because"]));
+    }
+  }
+  return out;
+}
+
+std::string devices_text(const Json& devices) {
+  const Json& cpu = devices["cpu"];
+  std::string features;
+  for (const Json& name : cpu["features"]) features += cat(features.empty() ? "" : " ", text(name));
+  std::string out =
+      cat("devices\n  cpu     ", text(cpu["name"]), ", ", cpu["cores"].dump(), " cores, ",
+          human_bytes(cpu["memory_available_bytes"].get<uint64_t>()), " of ",
+          human_bytes(cpu["memory_bytes"].get<uint64_t>()), " free\n          ", features, "\n");
+  const Json& cuda = devices["cuda"];
+  for (const Json& gpu : cuda["devices"]) {
+    out += cat("  cuda:", gpu["index"].dump(), "  ", text(gpu["name"]), ", sm_", gpu["sm"].dump(),
+               ", ", human_bytes(gpu["memory_free_bytes"].get<uint64_t>()), " of ",
+               human_bytes(gpu["memory_bytes"].get<uint64_t>()), " free\n");
+  }
+  if (cuda["devices"].empty()) {
+    out += cat("  cuda    none: ", text(cuda["problem"]), "; ", text(cuda["remedy"]), "\n");
+  }
+  return out;
+}
+
+std::string to_text(const Json& json) {
+  std::string out = attention_text(json["attention"]);
+  out += "kernels, best first\n";
+  for (const Json& kernels : json["kernels"]) {
+    out += fmt::format("  {:<15} {}\n", text(kernels["name"]),
+                       kernels["available"].get<bool>() ? "runs here" : "this processor lacks it");
+  }
+  out += devices_text(json["devices"]);
+  if (!json.contains("probe")) return out;
+  out += "probe: one tile against cpu_reference\n";
+  for (const Json& result : json["probe"]) {
+    out += fmt::format("  {:<15} {:<9} {:<7} ", text(result["backend"]), text(result["kernels"]),
+                       text(result["selection"]));
+    if (!result["refusals"].empty()) {
+      out += cat("FAILED  refused: ", text(result["refusals"][0]), "\n");
+      continue;
+    }
+    out += fmt::format("{}  largest difference {:.1e}, limit {:.1e}\n",
+                       result["passed"].get<bool>() ? "passed" : "FAILED",
+                       result["largest_difference"].get<double>(), result["limit"].get<double>());
+  }
+  return out;
+}
+
+int list_backends(const BackendsOptions& o) {
+  Json json = {
+      {"attention", attention_json()}, {"kernels", kernels_json()}, {"devices", devices_json()}};
+  bool passed = true;
+  if (o.probe) {
+    ThreadPool pool(std::min(available_cores(), 2));  // as many as find a race, not all of a host
+    Json results = Json::array();
+    for (const attention::ProbeResult& result : attention::probe_registry(&pool)) {
+      passed = passed && result.passed();
+      results.push_back(probe_json(result));
+    }
+    json["probe"] = std::move(results);
+  }
+  if (o.json) {
+    write_json(json);
+  } else {
+    write_output(to_text(json));
+  }
+  if (passed) return 0;
+  report(Error{.code = Code::kUnsupported,
+               .what = "a backend does not compute what the reference does",
+               .why = "see the lines that say FAILED",
+               .fix = "use another one with --attention-backend, and report this machine"});
+  return kExitFailed;
+}
+
+}  // namespace
+
+void add_backends(CLI::App* program, Action* action) {
+  CLI::App* app =
+      program->add_subcommand("backends", "List attention backends, kernels and devices");
+  const auto o = std::make_shared<BackendsOptions>();
+  app->add_flag("--probe", o->probe, "run each backend on a small tile and compare");
+  add_json_option(app, &o->json);
+  app->footer(
+      examples({"topknot backends", "topknot backends --probe", "topknot backends --json"}));
+  app->callback([o, action] { *action = [o] { return list_backends(*o); }; });
+}
+
+}  // namespace topknot::cli
