@@ -213,6 +213,19 @@ class Checker {
 
 }  // namespace
 
+ModelShape default_shape(std::string_view architecture) {
+  ModelShape s;
+  s.architecture = architecture;
+  if (architecture == "glm-dsa") return s;
+  s.context = 163'840;
+  s.qk_nope = 128;
+  s.v_head = 128;
+  s.rms_eps = 1e-6;
+  s.rope_base = 1e4;
+  if (architecture == "deepseek2") s.index_topk = 0;
+  return s;
+}
+
 std::span<const ShapeField> shape_fields() { return kFields; }
 
 Status set_field(ModelShape* shape, std::string_view name, std::string_view value) {

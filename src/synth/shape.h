@@ -77,6 +77,10 @@ struct ModelShape {
   bool has_experts(int64_t block) const { return experts > 0 && block >= leading_dense; }
 };
 
+// A small model of that architecture: the members' own values are glm-dsa's, the others have
+// DeepSeek's heads, rotation and norms.
+ModelShape default_shape(std::string_view architecture);
+
 // Every member by name, for --hidden 2048 and {"hidden": 2048}.
 struct ShapeField {
   using Member = std::variant<int64_t ModelShape::*, double ModelShape::*, bool ModelShape::*,

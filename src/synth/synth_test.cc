@@ -302,6 +302,16 @@ TEST(TypeRules, Refusals) {
   EXPECT_FALSE(TypeRule::parse(""));
 }
 
+TEST(Shapes, EveryArchitectureHasADefault) {
+  for (const char* architecture : {"glm-dsa", "deepseek32", "deepseek2"}) {
+    const ModelShape shape = default_shape(architecture);
+    EXPECT_EQ(shape.architecture, architecture);
+    const auto status = check_shape(shape);
+    EXPECT_TRUE(status) << status.error().to_string();
+  }
+  EXPECT_FALSE(check_shape(default_shape("llama")));
+}
+
 TEST(Shapes, FromJson) {
   ModelShape shape;
   ASSERT_TRUE(read_shape(R"({"layers": 9, "weights-scale": 1.5, "gating": "softmax",
