@@ -42,7 +42,7 @@ def write_special(out, name, convert):
     for c in CODE_POINTS:
         text = convert(chr(c))
         if len(text) > 1:
-            rows.append(f'{{{c:#x}, {", ".join(f"{ord(x):#x}" for x in text)}}}')
+            rows.append(f'{{{c:#x}, {{{", ".join(f"{ord(x):#x}" for x in text)}}}}}')
     write_rows(out, f"constexpr SpecialRow k{name}[] = {{", rows)
 
 
