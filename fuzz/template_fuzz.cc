@@ -16,8 +16,10 @@ const Json& base_messages() {
   static const Json messages = Json::parse(R"([
     {"role": "system", "content": "Be <|user|> brief é😀"},
     {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image", "image": "x"}]},
-    {"role": "assistant", "content": "<think>\nr\n</think>\n\nb", "reasoning_content": null, "tool_calls":
-      [{"id": "f:0", "type": "function", "function": {"name": "f", "arguments": {"k": "v", "n": 1.5, "l": [1, true, null]}}}]},
+    {"role": "assistant", "content": "<ponder>\nr\n</ponder>\n\nb", "reasoning_content": null,
+     "tool_calls": [
+       {"id": "f#0", "type": "function",
+        "function": {"name": "f", "arguments": {"k": "v", "n": 1.5, "l": [1, true, null]}}}]},
     {"role": "tool", "content": "{\"t\": 21}"}])");
   return messages;
 }

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes src/chat/unicode_tables.inc: character classes and case mappings of the Python that runs it.
+"""Writes src/chat/unicode_tables.inc: character classes and case mappings of the Python it runs in.
 
 Rows are {first, last, stride} for classes and {first, last, stride, delta} for mappings, so that a
-binary search over `first` answers a question. Templates are written against Python's str methods, so
+binary search over `first` answers a question. Templates are written for Python's str methods, so
 Python's own tables are the reference.
 """
+
 import sys
 import unicodedata
 
@@ -27,14 +28,25 @@ def runs(points):
 
 def write_class(out, name, test):
     rows = runs([(c, 0) for c in CODE_POINTS if test(chr(c))])
-    write_rows(out, f"constexpr ClassRow k{name}[] = {{", [f"{{{a:#x}, {b:#x}, {s}}}" for a, b, s, _ in rows])
+    write_rows(
+        out,
+        f"constexpr ClassRow k{name}[] = {{",
+        [f"{{{a:#x}, {b:#x}, {s}}}" for a, b, s, _ in rows],
+    )
 
 
 def write_mapping(out, name, convert):
-    points = [(c, ord(convert(chr(c))) - c) for c in CODE_POINTS
-              if len(convert(chr(c))) == 1 and convert(chr(c)) != chr(c)]
+    points = [
+        (c, ord(convert(chr(c))) - c)
+        for c in CODE_POINTS
+        if len(convert(chr(c))) == 1 and convert(chr(c)) != chr(c)
+    ]
     rows = runs(points)
-    write_rows(out, f"constexpr CaseRow k{name}[] = {{", [f"{{{a:#x}, {b:#x}, {s}, {d}}}" for a, b, s, d in rows])
+    write_rows(
+        out,
+        f"constexpr CaseRow k{name}[] = {{",
+        [f"{{{a:#x}, {b:#x}, {s}, {d}}}" for a, b, s, d in rows],
+    )
 
 
 def write_special(out, name, convert):
@@ -42,7 +54,7 @@ def write_special(out, name, convert):
     for c in CODE_POINTS:
         text = convert(chr(c))
         if len(text) > 1:
-            rows.append(f'{{{c:#x}, {", ".join(f"{ord(x):#x}" for x in text)}}}')
+            rows.append(f'{{{c:#x}, {{{", ".join(f"{ord(x):#x}" for x in text)}}}}}')
     write_rows(out, f"constexpr SpecialRow k{name}[] = {{", rows)
 
 
@@ -60,7 +72,10 @@ def write_rows(out, head, rows):
 def main():
     with open(sys.argv[1], "w", encoding="ascii") as out:
         out.write("// clang-format off\n")
-        out.write(f"// Written by tools/make_unicode_tables.py from Unicode {unicodedata.unidata_version}; do not edit.\n")
+        out.write(
+            "// Written by tools/make_unicode_tables.py from Unicode "
+            f"{unicodedata.unidata_version}; do not edit.\n"
+        )
         write_class(out, "Alpha", str.isalpha)
         write_class(out, "Numeric", str.isnumeric)
         write_class(out, "Digit", str.isdigit)

@@ -96,6 +96,12 @@ enum class Kind : uint8_t {  // the order of Value::State
   kJoiner,
 };
 
+template <class T, class Variant>
+struct IsAlternative;
+template <class T, class... Alternatives>
+struct IsAlternative<T, std::variant<Alternatives...>>
+    : std::bool_constant<(std::is_same_v<T, Alternatives> || ...)> {};
+
 class Value {
  public:
   using State =
@@ -107,7 +113,7 @@ class Value {
 
   Value() = default;  // undefined, without a reason
   template <class T>
-  requires std::is_constructible_v<State, std::in_place_type_t<T>, T> Value(T state)
+  requires IsAlternative<T, State>::value Value(T state)
       : state_(std::in_place_type<T>, std::move(state)) {}  // NOLINT implicit
   static Value undefined(std::string reason) {
     return Undefined{std::make_shared<const std::string>(std::move(reason)), false};

@@ -90,8 +90,8 @@ std::string describe(const EngineInfo& info) {
   const std::string attention = info.sparse ? cat("sparse attention top-", info.index_topk)
                                             : cat("dense attention (", info.attention_reason, ")");
   return cat(info.architecture, " '", info.model_name, "', ", human_bytes(info.weight_bytes),
-             ", context ", info.context, ", ", attention, " by ", info.attention_backend, " (",
-             info.kernels, ", ", info.threads, info.threads == 1 ? " thread" : " threads",
+             " of weights, context ", info.context, ", ", attention, " by ", info.attention_backend,
+             " (", info.kernels, ", ", info.threads, info.threads == 1 ? " thread" : " threads",
              "), activations ", info.dtype, ", cache ", info.kv_cache_dtype, " ",
              human_bytes(info.cache_bytes), " at most");
 }

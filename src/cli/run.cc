@@ -12,6 +12,7 @@
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
+#include "engine/sampler.h"
 
 namespace topknot::cli {
 namespace {
@@ -135,6 +136,7 @@ Result<int> run(RunOptions* o) {
   if (one_shot) {
     TOPKNOT_TRY(text, read_prompt(*o));
   }
+  TOPKNOT_CHECK_OK(engine::check_sampling(o->answer.request.sampling));
   if (!o->system.empty()) TOPKNOT_CHECK_OK(check_text(o->system, "the system message", ""));
   TOPKNOT_TRY(Engine engine, open_engine(&o->model));
   o->answer.quiet = o->model.engine.quiet;

@@ -1,5 +1,5 @@
-// Uses the installed headers and library, and nothing else of Topknot's: opens the model given as the
-// first argument and lets it answer.
+// Uses the installed headers and library, and nothing else of Topknot's: opens the model given as
+// the first argument and lets it answer.
 #include <topknot/engine.h>
 #include <topknot/version.h>
 
