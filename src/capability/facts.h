@@ -59,12 +59,11 @@ enum class Architecture : int64_t {
   kOther,
 };
 enum class WeightFormat : int64_t { kGguf, kSafetensors };
-kInstructions,        // InstructionLevel of the host
-    kWeightType,      // tensor::DType
-    kWorkspaceBytes,  // of one operation's scratch
+// Of x86 processors, in order: each has what the one before it has. Others are portable.
+enum class InstructionLevel : int64_t { kPortable, kAvx2, kAvx512 };
 
-    // The field's name of a fact: "kv_lora_rank".
-    std::string_view fact_name(Fact fact);
+// The field's name of a fact: "kv_lora_rank".
+std::string_view fact_name(Fact fact);
 std::optional<Fact> fact_from_name(std::string_view name);
 // A value as people write it: KvFormat 1 is "bf16", heads 64 is "64".
 std::string fact_value(Fact fact, int64_t value);
