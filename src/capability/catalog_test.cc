@@ -103,7 +103,7 @@ TEST(Catalog, EveryProblemIsReportedAtOnce) {
            rules + "[4].at_least: needs exactly or one_of: the values have names",
            rules + "[5].between: needs the lower end first",
            rules + "[6].multiple_of: needs at least 1, found 0",
-           rules + "[7].one_of: needs a list of 1 to 16 values, found a list of 0",
+           rules + "[7].one_of: needs a list of 1 to 32 values, found a list of 0",
            rules + "[8].exactly: needs a whole number of 0 to",
            rules + "[9].because: needs a value", "operations[0].entries[1].source: needs a value",
            "operations[0].entries: needs each name once, found a",
