@@ -77,7 +77,7 @@ Candidate judge(const Implementation& implementation, const Facts& asked) {
   Candidate candidate{implementation.name, refusals(implementation.rules, asked)};
   if (implementation.missing != nullptr) {
     candidate.refusals.push_back({.what = "kernel",
-                                  .needed = "one for this operation",
+                                  .needed = "one",
                                   .found = "none in this version",
                                   .because = implementation.missing->because,
                                   .remedy = implementation.missing->remedy});

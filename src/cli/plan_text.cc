@@ -61,9 +61,12 @@ std::string summary(const plan::Plan& plan, const PlannedModel& model) {
       0, cat("model    ", model.config.architecture, " '", model.config.name, "', ",
              human_bytes(model.file_bytes), ", trained context ", model.config.context_length));
   const std::string many = target.ranks > 1 ? cat(target.ranks, " x ") : std::string();
-  out += line(0, cat("machine  ", printable(model.machine.name), ": ", many,
-                     printable(target.device.name), " (", target.device_name(0),
-                     target.device.sm ? cat(", sm_", *target.device.sm) : std::string(), ")"));
+  out += line(
+      0, cat("machine  ",
+             model.machine.name == target.device.name ? std::string()
+                                                      : cat(printable(model.machine.name), ": "),
+             many, printable(target.device.name), " (", target.device_name(0),
+             target.device.sm ? cat(", sm_", *target.device.sm) : std::string(), ")"));
   out += line(0, cat("plan     context ", plan.context, " x ", plan.sequences,
                      plan.sequences == 1 ? " sequence" : " sequences", ", ",
                      plan.sparse ? cat("sparse attention top-", model.config.indexer->topk)

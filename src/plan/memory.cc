@@ -30,14 +30,39 @@ struct Weights {
   uint64_t vectors = 0;  // widened copies of norms and biases
 };
 
+bool is_mlp(const model::UsedTensor& tensor) {
+  return tensor.split == model::Split::kFfnRows || tensor.split == model::Split::kFfnColumns;
+}
+
 Weights weights_of_rank(const ModelConfig& config, const CheckedTensors& tensors,
-                        const RankShare& share) {
+                        const std::vector<RankShare>& shares, int rank) {
+  const auto ranks = static_cast<int>(shares.size());
   Weights out;
   for (const model::UsedTensor& each : tensors.tensors) {
-    out.blocks += share_of_tensor(each, config, tensors.vocab, share).bytes;
+    const int turned = is_mlp(each) ? turned_rank(rank, each.layer, ranks) : rank;
+    out.blocks +=
+        share_of_tensor(each, config, tensors.vocab, shares[static_cast<size_t>(turned)]).bytes;
     if (each.use == model::Use::kVector) out.vectors += each.info->elements() * kFloatBytes;
   }
   return out;
+}
+
+std::vector<RankShare> shares_of(const ModelConfig& config, const CheckedTensors& tensors,
+                                 int ranks) {
+  const SplitUnits units = split_units(config, tensors);
+  std::vector<RankShare> shares;
+  for (int rank = 0; rank < ranks; ++rank) {
+    shares.push_back(share_of_rank(config, tensors.vocab, units, ranks, rank));
+  }
+  return shares;
+}
+
+// Buffers hold the largest share of an MLP, since every rank has it in some layer.
+RankShare widest(RankShare share, const RankShare& first) {
+  share.dense_ffn = first.dense_ffn;
+  share.expert_ffn = first.expert_ffn;
+  share.shared_ffn = first.shared_ffn;
+  return share;
 }
 
 int64_t backend_workspace(const std::string& name, const attention::MlaShape& shape, int threads) {
@@ -106,11 +131,11 @@ MemoryPlan measure_memory(const ModelConfig& config, const CheckedTensors& tenso
   MemoryUse host;
   host.device = "host";
   host.usable = usable_of(target.host.memory_usable_bytes, target.host.memory_bytes, &plan);
-  const SplitUnits units = split_units(config, tensors);
+  const std::vector<RankShare> shares = shares_of(config, tensors, target.ranks);
   const int threads = target.on_host() ? request.threads : 1;
   for (int rank = 0; rank < target.ranks; ++rank) {
-    const RankShare share = share_of_rank(config, tensors.vocab, units, target.ranks, rank);
-    const Weights weights = weights_of_rank(config, tensors, share);
+    const RankShare share = widest(shares[static_cast<size_t>(rank)], shares.front());
+    const Weights weights = weights_of_rank(config, tensors, shares, rank);
     MemoryUse use;
     use.device = target.device_name(rank);
     use.weights = weights.blocks + weights.vectors;

@@ -11,6 +11,12 @@
 
 namespace topknot::plan {
 
+// Which share of layer `layer`'s MLPs a rank has. They are cut in few units, so some shares are
+// larger; turning them by one rank a layer gives every rank the same in all.
+inline int turned_rank(int rank, int64_t layer, int ranks) {
+  return layer < 0 ? rank : static_cast<int>((rank + layer) % ranks);
+}
+
 // The part of `total` that a rank has, in whole units; the first ranks have more where it does not
 // divide.
 int64_t share_of(int64_t total, int64_t unit, int ranks, int rank);
