@@ -36,7 +36,9 @@ class Finder {
     fewer_sequences();
     for (const kvcache::KvFormat format : row_formats) smaller_rows(format);
     fewer_bits();
-    if (!target_.on_host()) {
+    if (target_.on_host()) {
+      more_memory();
+    } else {
       more_ranks();
       experts_in_host_memory();
     }
@@ -103,6 +105,15 @@ class Finder {
                      human_bytes(static_cast<uint64_t>(factor * static_cast<double>(bytes_))),
                      bits * factor, human_bytes(bytes_), bits),
          true});
+  }
+
+  void more_memory() {
+    const MemoryUse& host = now_.devices.back();
+    if (host.fits()) return;
+    out_.push_back({"more memory", "",
+                    cat("a machine with ", human_bytes(host.total()), " usable; this one has ",
+                        human_bytes(*host.usable)),
+                    true});
   }
 
   void more_ranks() {
