@@ -13,7 +13,7 @@ UBATCH = 128
 
 # Options of synth; contexts are filled to the last page, so that all of the cache is touched.
 SHAPES = [
-    ("sparse", ["--like", "bench-1g"], 2048),
+    ("sparse", ["--like", "bench-1g", "--layers", "12"], 1024),
     ("q8", ["--like", "bench-1g", "--type", "q8_0", "--layers", "6"], 1024),
     ("many-experts", ["--like", "bench-1g", "--experts", "64", "--layers", "6"], 512),
 ]
@@ -21,9 +21,13 @@ SHAPES = [
 
 def prompt_of(model, tokens):
     """A text of at most `tokens` tokens, within half a page of them."""
-    text = "a b c d e f g h "
-    each = len(json.loads(succeed("tokenize", "-m", model, "-p", text, "--json").out)["ids"])
-    return text * ((tokens - 8) // each)
+    words = "a b c d e f g h ".split()
+    text = words[0]
+    while True:
+        count = json.loads(succeed("tokenize", "-m", model, "-p", text, "--json").out)["count"]
+        if count > tokens - 32:
+            return text
+        text += " " + " ".join(words[i % len(words)] for i in range(max((tokens - 16 - count) // 2, 1)))
 
 
 @pytest.mark.skipif(bool(SANITIZERS), reason="sanitizers keep memory of their own")
