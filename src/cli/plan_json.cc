@@ -1,3 +1,4 @@
+// A plan as one JSON object; the schema is in docs/plan.md.
 #include "base/strings.h"
 #include "cli/plan_report.h"
 

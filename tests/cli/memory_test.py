@@ -27,7 +27,8 @@ def prompt_of(model, tokens):
         count = json.loads(succeed("tokenize", "-m", model, "-p", text, "--json").out)["count"]
         if count > tokens - 32:
             return text
-        text += " " + " ".join(words[i % len(words)] for i in range(max((tokens - 16 - count) // 2, 1)))
+        more = max((tokens - 16 - count) // 2, 1)
+        text += " " + " ".join(words[i % len(words)] for i in range(more))
 
 
 @pytest.mark.skipif(bool(SANITIZERS), reason="sanitizers keep memory of their own")
