@@ -197,8 +197,8 @@ Json tokenizer_json(const gguf::ModelFile& file, const Result<tokenizer::Tokeniz
   return json;
 }
 
-void add_plan(const ModelConfig& config, const model::CheckedTensors& tensors, Json* out,
-              Json* refusals) {
+void add_plan(const gguf::ModelFile& file, const ModelConfig& config,
+              const model::CheckedTensors& tensors, Json* out, Json* refusals) {
   plan::PlanRequest request;
   request.device = "cpu";
   const auto plan =
@@ -208,7 +208,9 @@ void add_plan(const ModelConfig& config, const model::CheckedTensors& tensors, J
     return;
   }
   if (plan->attention.chosen) (*out)["plan"] = plan_json(*plan);
-  if (const Status can = plan::check_runnable(*plan, request); !can) {
+  if (const Status types = model::check_types(file, tensors); !types) {
+    refusals->push_back(json_error(types.error()));
+  } else if (const Status can = plan::check_runnable(*plan, request); !can) {
     refusals->push_back(json_error(can.error()));
   }
 }
@@ -227,7 +229,7 @@ void add_model(const gguf::ModelFile& file, Json* out, Json* refusals) {
   const auto tensors = model::check_tensors(file, *config);
   if (tensors) {
     for (const std::string& note : tensors->notes) notes.push_back(json_text(note));
-    add_plan(*config, *tensors, out, refusals);
+    add_plan(file, *config, *tensors, out, refusals);
   } else {
     refusals->push_back(json_error(tensors.error()));
   }

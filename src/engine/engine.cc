@@ -120,6 +120,8 @@ Result<Engine> Engine::open(const EngineOptions& options) {
   request.device = "cpu";
   const device::Machine machine = device::machine_of(host, {});
   TOPKNOT_TRY(const plan::Plan plan, plan::make_plan(config, tensors, request, machine));
+  // A plan would refuse these types, too, but does not know which tensors have them.
+  TOPKNOT_CHECK_OK(model::check_types(file, tensors));
   TOPKNOT_CHECK_OK(plan::check_runnable(plan, request));
   TOPKNOT_TRY(model::BoundWeights bound, model::bind_weights(file, config));
   TOPKNOT_TRY(tokenizer::Tokenizer words, model::read_tokenizer(file));

@@ -314,29 +314,6 @@ class Checker {
   std::set<const TensorInfo*> used_;
 };
 
-// Types that no product can read, as one Error.
-Status check_types(const gguf::ModelFile& file, const std::vector<Found>& found) {
-  std::string why;
-  size_t count = 0;
-  for (const Found& each : found) {
-    if (tensor::dtype_info(each.tensor->type).decoded) continue;
-    if (++count > kMaxProblems) continue;
-    why += cat(why.empty() ? "'" : "\n'", printable(each.tensor->name), "' has type ",
-               tensor::dtype_name(each.tensor->type), " (in ", file.path_of(*each.tensor), ")");
-  }
-  if (count == 0) return {};
-  if (count > kMaxProblems) why += cat("\nand ", count - kMaxProblems, " more");
-  std::string decoded;
-  for (const tensor::DTypeInfo& info : tensor::dtypes()) {
-    if (info.decoded) decoded += cat(decoded.empty() ? "" : " ", info.name);
-  }
-  return Error{.code = Code::kUnsupported,
-               .what = "the model holds tensor types that cannot be decoded",
-               .where = file.path(),
-               .why = std::move(why),
-               .fix = cat("use a file of other types (decoded: ", decoded, ")")};
-}
-
 // Puts tensors where the forward pass looks for them; widens norms and biases.
 class Binder {
  public:
@@ -418,10 +395,32 @@ Result<CheckedTensors> check_tensors(const gguf::ModelFile& file, const ModelCon
   return Checker(file, config).check();
 }
 
+Status check_types(const gguf::ModelFile& file, const CheckedTensors& tensors) {
+  std::string why;
+  size_t count = 0;
+  for (const UsedTensor& each : tensors.tensors) {
+    if (tensor::dtype_info(each.info->type).decoded) continue;
+    if (++count > kMaxProblems) continue;
+    why += cat(why.empty() ? "'" : "\n'", printable(each.info->name), "' has type ",
+               tensor::dtype_name(each.info->type), " (in ", file.path_of(*each.info), ")");
+  }
+  if (count == 0) return {};
+  if (count > kMaxProblems) why += cat("\nand ", count - kMaxProblems, " more");
+  std::string decoded;
+  for (const tensor::DTypeInfo& info : tensor::dtypes()) {
+    if (info.decoded) decoded += cat(decoded.empty() ? "" : " ", info.name);
+  }
+  return Error{.code = Code::kUnsupported,
+               .what = "the model holds tensor types that cannot be decoded",
+               .where = file.path(),
+               .why = std::move(why),
+               .fix = cat("use a file of other types (decoded: ", decoded, ")")};
+}
+
 Result<BoundWeights> bind_weights(const gguf::ModelFile& file, const ModelConfig& config) {
   Checker checker(file, config);
   TOPKNOT_TRY(CheckedTensors checked, checker.check());
-  TOPKNOT_CHECK_OK(check_types(file, checker.found()));
+  TOPKNOT_CHECK_OK(check_types(file, checked));
   return BoundWeights{Binder(config).bind(checker.found()), checked.vocab,
                       std::move(checked.notes)};
 }

@@ -85,6 +85,9 @@ struct CheckedTensors {
 // reported in one Error. Reads no tensor data. A type that cannot be decoded is no error here.
 Result<CheckedTensors> check_tensors(const gguf::ModelFile& file, const ModelConfig& config);
 
+// Types that no product can read, with every tensor that has one and its file, as one Error.
+Status check_types(const gguf::ModelFile& file, const CheckedTensors& tensors);
+
 struct BoundWeights {
   Weights weights;
   int64_t vocab = 0;               // rows of token_embd
