@@ -35,6 +35,15 @@ if(TARGET topknot)
   install(TARGETS topknot RUNTIME)
 endif()
 install(TARGETS libtopknot EXPORT topknotTargets LIBRARY)
+# Data files found by name beside the program (base/data_files.h): facts of machines, and what other
+# engines accept. The build tree looks like the install tree.
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/topknot)
+foreach(kind devices catalog)
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/docs/${kind} ${PROJECT_BINARY_DIR}/share/topknot/${kind}
+    SYMBOLIC)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/${kind} DESTINATION ${CMAKE_INSTALL_DATADIR}/topknot
+    FILES_MATCHING PATTERN "*.json")
+endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/topknot DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h")
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/topknot)

@@ -16,7 +16,7 @@ LAYERS = {
     "ops": 4, "comm": 4, "kvcache": 4,
     "attention": 5,
     "model": 6,
-    "plan": 7,
+    "plan": 7, "synth": 7,
     "engine": 8,
     "server": 9,
     "cli": 10,

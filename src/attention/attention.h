@@ -77,6 +77,8 @@ struct Backend {
   std::string_view description;
   std::span<const Rule> rules;
   std::unique_ptr<Attention> (*create)(const MlaShape& shape, const HostResources& host);
+  // Scratch that create() takes for so many threads.
+  int64_t (*workspace_bytes)(const MlaShape& shape, int threads);
 };
 
 }  // namespace topknot::attention

@@ -28,9 +28,23 @@ std::span<const RegistryEntry> registry() {
   return entries;
 }
 
+std::span<const capability::Implementation> planned_backends() {
+  using namespace capability;
+  static constexpr Missing kNotWritten = {"attention has no GPU kernels in this version",
+                                          "--device cpu"};
+  static constexpr Rule kRules[] = {
+      {Fact::kDevice, exactly(DeviceKind::kCuda), "it runs on a GPU", "--device cuda:0"},
+  };
+  static constexpr Implementation kList[] = {
+      {"cuda", "sparse and dense MLA on a GPU", kRules, &kNotWritten},
+  };
+  return kList;
+}
+
 capability::Choice select_backend(const Facts& asked, std::string_view forced) {
   using capability::Fact;
   std::vector<capability::Candidate> candidates;
+  for (const auto& each : planned_backends()) candidates.push_back(capability::judge(each, asked));
   for (const RegistryEntry& entry : registry()) {
     capability::Candidate candidate{std::string(entry.name), {}};
     if (entry.backend == nullptr) {
@@ -52,7 +66,8 @@ capability::Choice select_backend(const Facts& asked, std::string_view forced) {
 
 const Backend& chosen_backend(const capability::Choice& choice) {
   TOPKNOT_ASSERT(choice.chosen.has_value());
-  return *registry()[*choice.chosen].backend;
+  TOPKNOT_ASSERT(*choice.chosen >= planned_backends().size());
+  return *registry()[*choice.chosen - planned_backends().size()].backend;
 }
 
 }  // namespace topknot::attention

@@ -16,6 +16,10 @@ struct RegistryEntry {
 
 std::span<const RegistryEntry> registry();
 
+// Backends that this version does not have, best first; select_backend() lists and refuses them
+// before those of registry(), so that a GPU's answer says what is missing.
+std::span<const capability::Implementation> planned_backends();
+
 // The first backend that takes `asked`, or the one named `forced`; see capability::choose.
 capability::Choice select_backend(const Facts& asked, std::string_view forced = {});
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -84,6 +85,18 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+// Advice that is not taken changes no result.
+void MappedFile::read_only_the_first(size_t bytes) const {
+  if (data_ == nullptr) return;
+  auto* data = const_cast<std::byte*>(data_);
+  ::madvise(data, size_, MADV_RANDOM);
+  ::madvise(data, std::min(bytes, size_), MADV_WILLNEED);
+}
+
+void MappedFile::read_ahead() const {
+  if (data_ != nullptr) ::madvise(const_cast<std::byte*>(data_), size_, MADV_NORMAL);
 }
 
 Result<std::string> read_text_file(const std::string& path, uint64_t max_bytes) {

@@ -23,6 +23,12 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
   ~MappedFile();
 
+  // Reads the first `bytes` at once, and from then on only the pages that are touched: for looking
+  // at the beginning of a large file, of which the kernel would read megabytes ahead.
+  void read_only_the_first(size_t bytes) const;
+  // Ends that.
+  void read_ahead() const;
+
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
 

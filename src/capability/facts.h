@@ -7,8 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+
+#include "device/kind.h"
 
 namespace topknot::capability {
 
@@ -27,19 +30,45 @@ enum class Fact : uint8_t {
   kIndexHeadDim,
   kIndexRopeDim,
   kDtype,  // ActivationType
+  kQkNopeHeadDim,
+  kHeadSize,        // width of a cached latent row: kv_lora_rank + qk_rope_head_dim
+  kArchitecture,    // Architecture
+  kWeights,         // WeightFormat
+  kTensorRanks,     // ranks that share the heads
+  kContextRanks,    // ranks that share the cached positions
+  kSequences,       // decoded at once
+  kInstructions,    // InstructionLevel of the host
+  kWeightType,      // tensor::DType
+  kWorkspaceBytes,  // of one operation's scratch
   kCount,
 };
 inline constexpr size_t kFactCount = static_cast<size_t>(Fact::kCount);
 
-enum class DeviceKind : int64_t { kCpu, kCuda };
+using device::DeviceKind;
 enum class Selection : int64_t { kSparse, kDense };  // over the indexer's top-k, or over every key
-enum class KvFormat : int64_t { kF32, kBf16, kFp8Ds, kQ8_0 };
+// kFp8Ds: packed rows of 512 e4m3, 4 scales and 64 bf16. kFp8E4m3: plain e4m3, one scale a tensor.
+enum class KvFormat : int64_t { kF32, kBf16, kFp8Ds, kQ8_0, kF16, kFp8E4m3 };
 enum class ActivationType : int64_t { kF32, kBf16, kF16 };
+// As GGUF files call them.
+enum class Architecture : int64_t {
+  kDeepseek2,
+  kDeepseek32,
+  kGlmDsa,
+  kGlm5Next,
+  kDeepseek4,
+  kOther,
+};
+enum class WeightFormat : int64_t { kGguf, kSafetensors };
+// Of x86 processors, in order: each has what the one before it has. Others are portable.
+enum class InstructionLevel : int64_t { kPortable, kAvx2, kAvx512 };
 
 // The field's name of a fact: "kv_lora_rank".
 std::string_view fact_name(Fact fact);
+std::optional<Fact> fact_from_name(std::string_view name);
 // A value as people write it: KvFormat 1 is "bf16", heads 64 is "64".
 std::string fact_value(Fact fact, int64_t value);
+// The names of a fact's values, by value; empty for a fact that is a number.
+std::span<const std::string_view> fact_value_names(Fact fact);
 
 std::string_view kv_format_name(KvFormat format);
 std::optional<KvFormat> kv_format_from_name(std::string_view name);

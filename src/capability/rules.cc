@@ -12,10 +12,30 @@ bool holds(const Accepts& accepts, int64_t value) {
     case Accepts::Kind::kExactly: return value == limit;
     case Accepts::Kind::kAtLeast: return value >= limit;
     case Accepts::Kind::kAtMost: return value <= limit;
+    case Accepts::Kind::kBetween: return value >= limit && value <= accepts.values[1];
     case Accepts::Kind::kMultipleOf: return value % limit == 0;
     case Accepts::Kind::kOneOf:
       return std::find(accepts.values.begin(), accepts.values.begin() + accepts.count, value) !=
              accepts.values.begin() + accepts.count;
+  }
+  return false;
+}
+
+bool implies(const Accepts& narrow, const Accepts& wide) {
+  using Kind = Accepts::Kind;
+  const int64_t first = narrow.values[0];
+  switch (narrow.kind) {
+    case Kind::kExactly:
+    case Kind::kOneOf:
+      return std::all_of(narrow.values.begin(), narrow.values.begin() + narrow.count,
+                         [&](int64_t value) { return holds(wide, value); });
+    case Kind::kAtLeast: return wide.kind == Kind::kAtLeast && wide.values[0] <= first;
+    case Kind::kAtMost: return wide.kind == Kind::kAtMost && wide.values[0] >= first;
+    case Kind::kBetween:
+      return (wide.kind == Kind::kBetween || wide.kind == Kind::kAtLeast ||
+              wide.kind == Kind::kAtMost) &&
+             holds(wide, first) && holds(wide, narrow.values[1]);
+    case Kind::kMultipleOf: return wide.kind == Kind::kMultipleOf && first % wide.values[0] == 0;
   }
   return false;
 }
@@ -26,6 +46,8 @@ std::string accepts_string(Fact fact, const Accepts& accepts) {
     case Accepts::Kind::kExactly: return cat("exactly ", first);
     case Accepts::Kind::kAtLeast: return cat("at least ", first);
     case Accepts::Kind::kAtMost: return cat("at most ", first);
+    case Accepts::Kind::kBetween:
+      return cat("from ", first, " to ", fact_value(fact, accepts.values[1]));
     case Accepts::Kind::kMultipleOf: return cat("a multiple of ", first);
     case Accepts::Kind::kOneOf: break;
   }
@@ -51,6 +73,25 @@ std::vector<Refusal> refusals(std::span<const Rule> rules, const Facts& asked) {
   return out;
 }
 
+Candidate judge(const Implementation& implementation, const Facts& asked) {
+  Candidate candidate{implementation.name, refusals(implementation.rules, asked)};
+  if (implementation.missing != nullptr) {
+    candidate.refusals.push_back({.what = "kernel",
+                                  .needed = "one",
+                                  .found = "none in this version",
+                                  .because = implementation.missing->because,
+                                  .remedy = implementation.missing->remedy});
+  }
+  return candidate;
+}
+
+Choice choose(std::string operation, std::span<const Implementation> implementations,
+              const Facts& asked, std::string_view forced) {
+  std::vector<Candidate> candidates;
+  for (const Implementation& each : implementations) candidates.push_back(judge(each, asked));
+  return choose(std::move(operation), std::move(candidates), forced);
+}
+
 Choice choose(std::string operation, std::vector<Candidate> candidates, std::string_view forced) {
   Choice choice{
       .operation = std::move(operation), .chosen = {}, .candidates = std::move(candidates)};
@@ -66,15 +107,18 @@ Choice choose(std::string operation, std::vector<Candidate> candidates, std::str
 
 std::string explain(const Choice& choice) {
   std::string out;
+  size_t width = 15;
+  for (const Candidate& candidate : choice.candidates)
+    width = std::max(width, candidate.name.size());
   for (const Candidate& candidate : choice.candidates) {
     if (candidate.refusals.empty()) {
-      out += fmt::format("{:<15} can run\n", candidate.name);
+      out += fmt::format("{:<{}} can run\n", candidate.name, width);
       continue;
     }
     std::string name = candidate.name;
     for (const Refusal& refusal : candidate.refusals) {
-      out += fmt::format("{:<15} {}: needs {}, found {}: {}", name, refusal.what, refusal.needed,
-                         refusal.found, refusal.because);
+      out += fmt::format("{:<{}} {}: needs {}, found {}: {}", name, width, refusal.what,
+                         refusal.needed, refusal.found, refusal.because);
       if (!refusal.remedy.empty()) out += cat("; try ", refusal.remedy);
       out += '\n';
       name.clear();

@@ -20,8 +20,8 @@ namespace topknot::capability {
 
 // What values of a fact an implementation takes.
 struct Accepts {
-  enum class Kind : uint8_t { kExactly, kAtLeast, kAtMost, kMultipleOf, kOneOf };
-  static constexpr size_t kMaxValues = 8;
+  enum class Kind : uint8_t { kExactly, kAtLeast, kAtMost, kBetween, kMultipleOf, kOneOf };
+  static constexpr size_t kMaxValues = 32;  // every type that a weight may have
   Kind kind = Kind::kExactly;
   std::array<int64_t, kMaxValues> values = {};
   size_t count = 0;
@@ -38,6 +38,11 @@ constexpr Accepts at_least(T value) {
 template <class T>
 constexpr Accepts at_most(T value) {
   return {Accepts::Kind::kAtMost, {static_cast<int64_t>(value)}, 1};
+}
+// Both ends are accepted.
+template <class T>
+constexpr Accepts between(T low, T high) {
+  return {Accepts::Kind::kBetween, {static_cast<int64_t>(low), static_cast<int64_t>(high)}, 2};
 }
 template <class T>
 constexpr Accepts multiple_of(T value) {
@@ -65,10 +70,26 @@ struct Refusal {
 };
 
 bool holds(const Accepts& accepts, int64_t value);
+// Every value that `narrow` takes, `wide` takes too. False also where that cannot be told cheaply.
+bool implies(const Accepts& narrow, const Accepts& wide);
 std::string accepts_string(Fact fact, const Accepts& accepts);  // "at least 80"
 
 // Every broken rule. A fact nobody stated breaks the rules that need it.
 std::vector<Refusal> refusals(std::span<const Rule> rules, const Facts& asked);
+
+// Why an implementation is listed before it exists.
+struct Missing {
+  const char* because;
+  const char* remedy;
+};
+
+// One way to compute an operation: a row of an ordered list that stands beside the code.
+struct Implementation {
+  const char* name;
+  const char* description;
+  std::span<const Rule> rules;
+  const Missing* missing = nullptr;  // its place is kept, and refused with this
+};
 
 // One candidate of a choice, with why it cannot run here; none means it can.
 struct Candidate {
@@ -83,10 +104,17 @@ struct Choice {
   std::vector<Candidate> candidates;
 };
 
+// What keeps an implementation from running as asked: every broken rule, and that it is missing.
+Candidate judge(const Implementation& implementation, const Facts& asked);
+
 // Chooses the first candidate without refusals, or the one named `forced`: when that refuses, or
 // does not exist, nothing is chosen. Never a second choice for a name the user gave.
 Choice choose(std::string operation, std::vector<Candidate> candidates,
               std::string_view forced = {});
+
+// The same for a list of implementations.
+Choice choose(std::string operation, std::span<const Implementation> implementations,
+              const Facts& asked, std::string_view forced = {});
 
 // The table of every candidate with each broken rule: "needed / found / because / try".
 std::string explain(const Choice& choice);

@@ -40,6 +40,10 @@ TEST(Rules, BoundsAreInclusive) {
   EXPECT_FALSE(holds(exactly(90), 120));
   EXPECT_TRUE(holds(multiple_of(16), 0));
   EXPECT_FALSE(holds(multiple_of(16), 24));
+  EXPECT_TRUE(holds(between(90, 109), 90));
+  EXPECT_TRUE(holds(between(90, 109), 109));
+  EXPECT_FALSE(holds(between(90, 109), 110));
+  EXPECT_EQ(accepts_string(Fact::kSm, between(90, 109)), "from 90 to 109");
 }
 
 std::vector<Candidate> candidates() {

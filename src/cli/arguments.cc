@@ -10,10 +10,12 @@ namespace topknot::cli {
 namespace {
 
 // As llama.cpp's users type it, and as CLI11 can parse it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kLongNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kLongNames = {{
     {"-sys", "--system-prompt"},
     {"-ub", "--ubatch-size"},
     {"-ctk", "--cache-type-k"},
+    {"-tp", "--tensor-parallel-size"},
+    {"-np", "--parallel"},
 }};
 
 // The option that `argument` names, without a value in the same word; null when there is none.

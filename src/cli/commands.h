@@ -11,8 +11,10 @@ using Action = std::function<int()>;
 
 void add_run(CLI::App* program, Action* action);
 void add_inspect(CLI::App* program, Action* action);
+void add_plan(CLI::App* program, Action* action);
 void add_perplexity(CLI::App* program, Action* action);
 void add_tokenize(CLI::App* program, Action* action);
 void add_backends(CLI::App* program, Action* action);
+void add_synth(CLI::App* program, Action* action);
 
 }  // namespace topknot::cli

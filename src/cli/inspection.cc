@@ -197,6 +197,22 @@ Json tokenizer_json(const gguf::ModelFile& file, const Result<tokenizer::Tokeniz
   return json;
 }
 
+void add_plan(const ModelConfig& config, const model::CheckedTensors& tensors, Json* out,
+              Json* refusals) {
+  plan::PlanRequest request;
+  request.device = "cpu";
+  const auto plan =
+      plan::make_plan(config, tensors, request, device::machine_of(device::host_facts(), {}));
+  if (!plan) {
+    refusals->push_back(json_error(plan.error()));
+    return;
+  }
+  if (plan->attention.chosen) (*out)["plan"] = plan_json(*plan);
+  if (const Status can = plan::check_runnable(*plan, request); !can) {
+    refusals->push_back(json_error(can.error()));
+  }
+}
+
 // What the file's metadata says, through the same steps that running it takes.
 void add_model(const gguf::ModelFile& file, Json* out, Json* refusals) {
   const auto config = model::read_config(file);
@@ -208,17 +224,12 @@ void add_model(const gguf::ModelFile& file, Json* out, Json* refusals) {
   (*out)["attention"] = attention_json(file, *config);
   Json notes = Json::array();
   for (const std::string& note : config->notes) notes.push_back(json_text(note));
-  plan::PlanRequest request;
-  request.weight_bytes = file.total_bytes();
-  if (const auto plan = plan::make_plan(*config, request, device::host_facts())) {
-    (*out)["plan"] = plan_json(*plan);
+  const auto tensors = model::check_tensors(file, *config);
+  if (tensors) {
+    for (const std::string& note : tensors->notes) notes.push_back(json_text(note));
+    add_plan(*config, *tensors, out, refusals);
   } else {
-    refusals->push_back(json_error(plan.error()));
-  }
-  if (const auto bound = model::bind_weights(file, *config)) {
-    for (const std::string& note : bound->notes) notes.push_back(json_text(note));
-  } else {
-    refusals->push_back(json_error(bound.error()));
+    refusals->push_back(json_error(tensors.error()));
   }
   (*out)["notes"] = std::move(notes);
 }

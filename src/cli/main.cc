@@ -25,13 +25,16 @@ void declare(CLI::App* program, Action* action) {
     return report;
   });
   program->require_subcommand(0, 1);
-  program->footer(examples({"topknot run -m model.gguf -p \"Who wrote Emma?\"",
-                            "topknot inspect model.gguf", "topknot run --help"}));
+  program->footer(
+      examples({"topknot run -m model.gguf -p \"Who wrote Emma?\"", "topknot inspect model.gguf",
+                "topknot plan -m model.gguf", "topknot run --help"}));
   add_run(program, action);
   add_inspect(program, action);
+  add_plan(program, action);
   add_perplexity(program, action);
   add_tokenize(program, action);
   add_backends(program, action);
+  add_synth(program, action);
   program->allow_extras();  // reported by check_extras, with near misses
   for (CLI::App* command : program->get_subcommands([](CLI::App*) { return true; })) {
     command->allow_extras();

@@ -106,6 +106,7 @@ Result<Engine> Engine::open(const EngineOptions& options) {
   TOPKNOT_TRY(const auto overrides, parse_overrides(options.override_kv));
   TOPKNOT_TRY(gguf::ModelFile file, gguf::ModelFile::open(options.model, overrides));
   TOPKNOT_TRY(model::ModelConfig config, model::read_config(file));
+  TOPKNOT_TRY(const model::CheckedTensors tensors, model::check_tensors(file, config));
   const device::HostFacts host = device::host_facts();
   plan::PlanRequest request;
   request.dtype = options.dtype;
@@ -116,8 +117,10 @@ Result<Engine> Engine::open(const EngineOptions& options) {
   request.context = options.context;
   request.ubatch = options.ubatch;
   request.threads = options.threads;
-  request.weight_bytes = file.total_bytes();
-  TOPKNOT_TRY(const plan::Plan plan, plan::make_plan(config, request, host));
+  request.device = "cpu";
+  const device::Machine machine = device::machine_of(host, {});
+  TOPKNOT_TRY(const plan::Plan plan, plan::make_plan(config, tensors, request, machine));
+  TOPKNOT_CHECK_OK(plan::check_runnable(plan, request));
   TOPKNOT_TRY(model::BoundWeights bound, model::bind_weights(file, config));
   TOPKNOT_TRY(tokenizer::Tokenizer words, model::read_tokenizer(file));
   if (bound.vocab < words.vocab_size()) {
@@ -147,7 +150,7 @@ Result<Engine> Engine::open(const EngineOptions& options) {
   for (int32_t id = 0; id < state->tokens.vocab_size(); ++id) {
     state->allowed[static_cast<size_t>(id)] = !state->tokens.is_unused(id);
   }
-  engine::prefetch(state->file, host.memory.available_bytes, plan.threads, options.quiet);
+  engine::prefetch(tensors.tensors, host.memory.available_bytes, plan.threads, options.quiet);
   TOPKNOT_TRY(state->runner, engine::Runner::create(state->config, state->weights, plan));
   return Engine(std::move(state));
 }

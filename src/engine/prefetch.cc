@@ -21,10 +21,12 @@ struct Piece {
 
 }  // namespace
 
-void prefetch(const gguf::ModelFile& file, uint64_t available_bytes, int threads, bool quiet) {
+void prefetch(std::span<const model::UsedTensor> tensors, uint64_t available_bytes, int threads,
+              bool quiet) {
   uint64_t total = 0;
   std::vector<Piece> pieces;
-  for (const gguf::TensorInfo& tensor : file.tensors()) {
+  for (const model::UsedTensor& each : tensors) {
+    const gguf::TensorInfo& tensor = *each.info;
     for (uint64_t at = 0; at < tensor.bytes; at += kPieceBytes) {
       pieces.push_back({tensor.data + at, std::min(kPieceBytes, tensor.bytes - at)});
     }

@@ -29,12 +29,7 @@ Runner::Runner(const model::ModelConfig& config, const model::Weights& weights,
   attention_ = attention::chosen_backend(plan.attention)
                    .create({config.heads, config.kv_lora_rank, config.qk_rope_head_dim}, host);
   if (plan.sparse) {
-    attention::IndexerShape shape;
-    shape.heads = config.indexer->heads;
-    shape.head_dim = config.indexer->head_dim;
-    shape.topk = std::min(config.indexer->topk, plan.context);
-    shape.max_tokens = plan.ubatch;
-    shape.max_context = plan.context;
+    const attention::IndexerShape shape = plan::indexer_shape(config, plan.ubatch, plan.context);
     indexer_ = reference ? attention::make_reference_indexer(shape)
                          : attention::make_cpu_indexer(shape, host);
   }

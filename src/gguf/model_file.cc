@@ -42,6 +42,7 @@ class Reader {
 
   Status open_split(const SplitName& name, const std::string& path);
   Status open_one(const std::string& path);
+  void add_file(const MappedFile& file, const std::string& path, uint32_t number);
   void add_part(std::span<const std::byte> bytes, const std::string& path, uint32_t number);
   void check_whole(const ParsedPart& part);
   void check_split();
@@ -78,7 +79,7 @@ Result<ModelFile> Reader::read_memory(std::span<const std::byte> bytes, const st
 
 Status Reader::open_one(const std::string& path) {
   TOPKNOT_TRY(MappedFile file, MappedFile::open(path));
-  add_part(file.bytes(), path, 1);
+  add_file(file, path, 1);
   model_.files_.push_back(std::move(file));
   check_whole(slots_.front().parsed);
   return {};
@@ -101,7 +102,7 @@ Status Reader::open_split(const SplitName& name, const std::string& path) {
     auto file = MappedFile::open(part_path);
     if (file) {
       problems_.set_file(count_ == 1 ? "" : file_name(part_path));
-      add_part(file->bytes(), part_path, number);
+      add_file(*file, part_path, number);
       model_.files_.push_back(std::move(file).value());
       continue;
     }
@@ -115,6 +116,16 @@ Status Reader::open_split(const SplitName& name, const std::string& path) {
   }
   check_split();
   return {};
+}
+
+// Of a model of hundreds of gigabytes only the headers are read here. The first part has the
+// tokenizer, some megabytes; the others have little more than names.
+void Reader::add_file(const MappedFile& file, const std::string& path, uint32_t number) {
+  constexpr size_t kFirstHeaderBytes = 8 << 20;
+  constexpr size_t kOtherHeaderBytes = 256 << 10;
+  file.read_only_the_first(number == 1 ? kFirstHeaderBytes : kOtherHeaderBytes);
+  add_part(file.bytes(), path, number);
+  file.read_ahead();
 }
 
 void Reader::add_part(std::span<const std::byte> bytes, const std::string& path, uint32_t number) {

@@ -25,9 +25,24 @@ int64_t element_bytes(KvFormat format) {
     case KvFormat::kF32: return 4;
     case KvFormat::kBf16: return 2;
     case KvFormat::kFp8Ds:
-    case KvFormat::kQ8_0: break;
+    case KvFormat::kQ8_0:
+    case KvFormat::kF16:
+    case KvFormat::kFp8E4m3: break;
   }
   TOPKNOT_ASSERT(!"a row format the plan must have refused");
+  return 0;
+}
+
+int64_t row_bytes(KvFormat format, int64_t width, int64_t tail) {
+  switch (format) {
+    case KvFormat::kF32: return width * 4;
+    case KvFormat::kBf16:
+    case KvFormat::kF16: return width * 2;
+    case KvFormat::kFp8E4m3: return width;
+    case KvFormat::kFp8Ds:
+      return width - tail + 4 * ceil_div<int64_t>(width - tail, 128) + 2 * tail;
+    case KvFormat::kQ8_0: return ceil_div<int64_t>(width, 32) * 34;
+  }
   return 0;
 }
 
@@ -35,7 +50,8 @@ int64_t CacheShape::bytes_per_token() const {
   const auto indexers =
       static_cast<int64_t>(std::count(layer_has_index.begin(), layer_has_index.end(), true));
   const auto layers = static_cast<int64_t>(layer_has_index.size());
-  return (latent_width * layers + index_width * indexers) * element_bytes(format);
+  return layers * row_bytes(format, latent_width, latent_tail) +
+         indexers * row_bytes(format, index_width, 0);
 }
 
 Result<Cache> Cache::create(const CacheShape& shape, int64_t tokens) {

@@ -28,6 +28,11 @@ inline constexpr int64_t kMaxSlots = (int64_t{1} << 31) - kPageTokens;  // slots
 // Bytes of one element for the formats a CPU cache holds (f32, bf16).
 int64_t element_bytes(KvFormat format);
 
+// Bytes of one row of any format. The last `tail` elements of a row of 8 bits stay bf16.
+//   fp8_ds  e4m3 with one fp32 scale for each 128 elements, then the tail: 656 for 512 + 64
+//   q8_0    blocks of 32 with an fp16 scale, the tail among them
+int64_t row_bytes(KvFormat format, int64_t width, int64_t tail);
+
 // Rows of one layer: row s starts at data + s * row_bytes and holds `width` elements of `format`.
 struct CacheRows {
   KvFormat format = KvFormat::kF32;
@@ -45,6 +50,7 @@ struct CacheShape {
   int64_t latent_width = 0;           // kv_lora_rank + qk_rope_head_dim
   int64_t index_width = 0;            // index_head_dim; 0 when no layer has an indexer
   std::vector<bool> layer_has_index;  // one entry for each layer
+  int64_t latent_tail = 0;            // of a latent row, the rotated part: qk_rope_head_dim
 
   int64_t bytes_per_token() const;
 };

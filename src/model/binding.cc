@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "base/strings.h"
+#include "base/try.h"
 #include "model/weights.h"
 #include "tensor/dequantize.h"
 
@@ -12,6 +13,8 @@ namespace topknot::model {
 namespace {
 
 using gguf::TensorInfo;
+
+constexpr size_t kMaxProblems = 20;  // lines of one Error
 
 // Where a tensor of a layer must be.
 enum class When : uint8_t {
@@ -48,6 +51,8 @@ struct LayerRow {
   Shape (*shape)(const Layout&);
   When when;
   Target target;
+  Use use;
+  Split split;
   const char* alias = nullptr;  // another spelling seen in files
   const char* second_alias = nullptr;
 };
@@ -59,70 +64,91 @@ struct LayerRow {
   }
 using L = LayerWeights;
 const LayerRow kLayerTable[] = {
-    {"attn_norm.weight", SHAPE(l.c.hidden), When::kAlways, &L::attn_norm},
-    {"attn_q_a.weight", SHAPE(l.c.hidden, l.c.q_lora_rank), When::kQueryLora, &L::q_a},
-    {"attn_q_a_norm.weight", SHAPE(l.c.q_lora_rank), When::kQueryLora, &L::q_a_norm},
-    {"attn_q_b.weight", SHAPE(l.c.q_lora_rank, l.q_width()), When::kQueryLora, &L::q_b},
-    {"attn_q.weight", SHAPE(l.c.hidden, l.q_width()), When::kQueryDirect, &L::q},
-    {"attn_kv_a_mqa.weight", SHAPE(l.c.hidden, l.c.latent_width()), When::kAlways, &L::kv_a},
-    {"attn_kv_a_norm.weight", SHAPE(l.c.kv_lora_rank), When::kAlways, &L::kv_a_norm},
+    {"attn_norm.weight", SHAPE(l.c.hidden), When::kAlways, &L::attn_norm, Use::kVector,
+     Split::kWhole},
+    {"attn_q_a.weight", SHAPE(l.c.hidden, l.c.q_lora_rank), When::kQueryLora, &L::q_a, Use::kLinear,
+     Split::kWhole},
+    {"attn_q_a_norm.weight", SHAPE(l.c.q_lora_rank), When::kQueryLora, &L::q_a_norm, Use::kVector,
+     Split::kWhole},
+    {"attn_q_b.weight", SHAPE(l.c.q_lora_rank, l.q_width()), When::kQueryLora, &L::q_b,
+     Use::kLinear, Split::kHeadRows},
+    {"attn_q.weight", SHAPE(l.c.hidden, l.q_width()), When::kQueryDirect, &L::q, Use::kLinear,
+     Split::kHeadRows},
+    {"attn_kv_a_mqa.weight", SHAPE(l.c.hidden, l.c.latent_width()), When::kAlways, &L::kv_a,
+     Use::kLinear, Split::kWhole},
+    {"attn_kv_a_norm.weight", SHAPE(l.c.kv_lora_rank), When::kAlways, &L::kv_a_norm, Use::kVector,
+     Split::kWhole},
     {"attn_k_b.weight", SHAPE(l.c.qk_nope_head_dim, l.c.kv_lora_rank, l.c.heads), When::kSplitKv,
-     &L::k_b},
-    {"attn_v_b.weight", SHAPE(l.c.kv_lora_rank, l.c.v_head_dim, l.c.heads), When::kSplitKv,
-     &L::v_b},
+     &L::k_b, Use::kHeads, Split::kHeads},
+    {"attn_v_b.weight", SHAPE(l.c.kv_lora_rank, l.c.v_head_dim, l.c.heads), When::kSplitKv, &L::v_b,
+     Use::kHeads, Split::kHeads},
     {"attn_kv_b.weight", SHAPE(l.c.kv_lora_rank, l.c.heads*(l.c.qk_nope_head_dim + l.c.v_head_dim)),
-     When::kFusedKv, &L::k_b_rows},
+     When::kFusedKv, &L::k_b_rows, Use::kFusedHeads, Split::kHeadRows},
     {"attn_output.weight", SHAPE(l.c.heads* l.c.v_head_dim, l.c.hidden), When::kAlways,
-     &L::attn_out},
+     &L::attn_out, Use::kLinear, Split::kHeadColumns},
     {"indexer.attn_q_b.weight", SHAPE(l.c.q_lora_rank, l.index_width()), When::kOwnIndexer,
-     &L::index_q_b},
-    {"indexer.attn_k.weight", SHAPE(l.c.hidden, l.index_dim()), When::kOwnIndexer, &L::index_k},
-    {"indexer.k_norm.weight", SHAPE(l.index_dim()), When::kOwnIndexer, &L::index_k_norm},
-    {"indexer.k_norm.bias", SHAPE(l.index_dim()), When::kOwnIndexer, &L::index_k_norm_bias},
+     &L::index_q_b, Use::kScoring, Split::kWhole},
+    {"indexer.attn_k.weight", SHAPE(l.c.hidden, l.index_dim()), When::kOwnIndexer, &L::index_k,
+     Use::kLinear, Split::kWhole},
+    {"indexer.k_norm.weight", SHAPE(l.index_dim()), When::kOwnIndexer, &L::index_k_norm,
+     Use::kVector, Split::kWhole},
+    {"indexer.k_norm.bias", SHAPE(l.index_dim()), When::kOwnIndexer, &L::index_k_norm_bias,
+     Use::kVector, Split::kWhole},
     {"indexer.proj.weight", SHAPE(l.c.hidden, l.index_heads()), When::kOwnIndexer,
-     &L::index_weights},
-    {"ffn_norm.weight", SHAPE(l.c.hidden), When::kAlways, &L::ffn_norm},
-    {"ffn_gate.weight", SHAPE(l.c.hidden, l.c.dense_ffn), When::kDense, &L::ffn_gate},
-    {"ffn_up.weight", SHAPE(l.c.hidden, l.c.dense_ffn), When::kDense, &L::ffn_up},
-    {"ffn_down.weight", SHAPE(l.c.dense_ffn, l.c.hidden), When::kDense, &L::ffn_down},
-    {"ffn_gate_inp.weight", SHAPE(l.c.hidden, l.c.router.experts), When::kExperts, &L::router},
+     &L::index_weights, Use::kScoring, Split::kWhole},
+    {"ffn_norm.weight", SHAPE(l.c.hidden), When::kAlways, &L::ffn_norm, Use::kVector,
+     Split::kWhole},
+    {"ffn_gate.weight", SHAPE(l.c.hidden, l.c.dense_ffn), When::kDense, &L::ffn_gate, Use::kLinear,
+     Split::kFfnRows},
+    {"ffn_up.weight", SHAPE(l.c.hidden, l.c.dense_ffn), When::kDense, &L::ffn_up, Use::kLinear,
+     Split::kFfnRows},
+    {"ffn_down.weight", SHAPE(l.c.dense_ffn, l.c.hidden), When::kDense, &L::ffn_down, Use::kLinear,
+     Split::kFfnColumns},
+    {"ffn_gate_inp.weight", SHAPE(l.c.hidden, l.c.router.experts), When::kExperts, &L::router,
+     Use::kRouter, Split::kWhole},
     {"exp_probs_b.bias", SHAPE(l.c.router.experts), When::kRouterBias, &L::router_bias,
-     "exp_probs_b", "exp_probs_b.weight"},
+     Use::kVector, Split::kWhole, "exp_probs_b", "exp_probs_b.weight"},
     {"ffn_gate_exps.weight", SHAPE(l.c.hidden, l.c.expert_ffn, l.c.router.experts),
-     When::kSplitGateUp, &L::gate_exps},
+     When::kSplitGateUp, &L::gate_exps, Use::kExperts, Split::kFfnRows},
     {"ffn_up_exps.weight", SHAPE(l.c.hidden, l.c.expert_ffn, l.c.router.experts),
-     When::kSplitGateUp, &L::up_exps},
+     When::kSplitGateUp, &L::up_exps, Use::kExperts, Split::kFfnRows},
     {"ffn_gate_up_exps.weight", SHAPE(l.c.hidden, 2 * l.c.expert_ffn, l.c.router.experts),
-     When::kFusedGateUp, &L::gate_exps},
+     When::kFusedGateUp, &L::gate_exps, Use::kExperts, Split::kFfnRows},
     {"ffn_down_exps.weight", SHAPE(l.c.expert_ffn, l.c.hidden, l.c.router.experts), When::kExperts,
-     &L::down_exps},
+     &L::down_exps, Use::kExperts, Split::kFfnColumns},
     {"ffn_gate_shexp.weight", SHAPE(l.c.hidden, l.shared_width()), When::kSharedExperts,
-     &L::gate_shared},
+     &L::gate_shared, Use::kLinear, Split::kFfnRows},
     {"ffn_up_shexp.weight", SHAPE(l.c.hidden, l.shared_width()), When::kSharedExperts,
-     &L::up_shared},
+     &L::up_shared, Use::kLinear, Split::kFfnRows},
     {"ffn_down_shexp.weight", SHAPE(l.shared_width(), l.c.hidden), When::kSharedExperts,
-     &L::down_shared},
+     &L::down_shared, Use::kLinear, Split::kFfnColumns},
 };
 #undef SHAPE
 
-class Binder {
- public:
-  Binder(const gguf::ModelFile& file, const ModelConfig& config) : file_(file), config_(config) {}
+// A tensor that was found right, and the row of the table it belongs to; no row: an embedding.
+struct Found {
+  const TensorInfo* tensor;
+  const LayerRow* row;
+  int64_t layer;
+};
 
-  Result<BoundWeights> bind() {
-    bind_embeddings();
-    bound_.weights.layers.resize(static_cast<size_t>(config_.layers));
-    for (int64_t layer = 0; layer < config_.layers; ++layer) bind_layer(layer);
+// Compares names, shapes and types; reads nothing of a tensor but its description.
+class Checker {
+ public:
+  Checker(const gguf::ModelFile& file, const ModelConfig& config) : file_(file), config_(config) {}
+
+  Result<CheckedTensors> check() {
+    check_embeddings();
+    for (int64_t layer = 0; layer < config_.layers; ++layer) check_layer(layer);
     if (!problems_.empty()) return error();
     note_unused();
-    return std::move(bound_);
+    return std::move(checked_);
   }
 
- private:
-  static constexpr size_t kMaxProblems = 20;
+  const std::vector<Found>& found() const { return found_; }
 
-  void problem(bool type_only, std::string text) {
-    only_types_ = only_types_ && type_only;
+ private:
+  void problem(std::string text) {
     if (problems_.size() < kMaxProblems) problems_.push_back(std::move(text));
     ++problem_count_;
   }
@@ -132,21 +158,11 @@ class Binder {
     for (const std::string& each : problems_) why += cat(why.empty() ? "" : "\n", each);
     if (problem_count_ > problems_.size())
       why += cat("\nand ", problem_count_ - problems_.size(), " more");
-    return Error{.code = only_types_ ? Code::kUnsupported : Code::kCorrupt,
-                 .what = only_types_ ? "the model holds tensor types that cannot be decoded"
-                                     : "the model's tensors are not those its metadata asks for",
+    return Error{.code = Code::kCorrupt,
+                 .what = "the model's tensors are not those its metadata asks for",
                  .where = file_.path(),
                  .why = std::move(why),
-                 .fix = only_types_ ? "use a file of other types (decoded: " + decoded_types() + ")"
-                                    : "download the file again, or convert the model again"};
-  }
-
-  static std::string decoded_types() {
-    std::string out;
-    for (const tensor::DTypeInfo& info : tensor::dtypes()) {
-      if (info.decoded) out += cat(out.empty() ? "" : " ", info.name);
-    }
-    return out;
+                 .fix = "download the file again, or convert the model again"};
   }
 
   bool applies(When when, int64_t layer) const {
@@ -177,11 +193,11 @@ class Binder {
     return file_.find_tensor(name_of(layer, suffix)) != nullptr;
   }
 
-  // The tensor if it is there with this shape and a type that can be decoded; else a problem.
+  // The tensor if it is there with this shape; else a problem.
   const TensorInfo* find(const std::string& name, const Shape& shape) {
     const TensorInfo* tensor = file_.find_tensor(name);
     if (tensor == nullptr) {
-      problem(false, cat("'", name, "' is missing; needed: ", shape_text(shape)));
+      problem(cat("'", name, "' is missing; needed: ", shape_text(shape)));
       return nullptr;
     }
     used_.insert(tensor);
@@ -191,13 +207,8 @@ class Binder {
       same = same && tensor->ne[i] == static_cast<uint64_t>(wanted);
     }
     if (!same) {
-      problem(false, cat("'", name, "' has shape ", gguf::shape_string(*tensor),
-                         "; needed: ", shape_text(shape)));
-      return nullptr;
-    }
-    if (!tensor::dtype_info(tensor->type).decoded) {
-      problem(true, cat("'", name, "' has type ", tensor::dtype_name(tensor->type), " (in ",
-                        file_.path_of(*tensor), ")"));
+      problem(cat("'", name, "' has shape ", gguf::shape_string(*tensor),
+                  "; needed: ", shape_text(shape)));
       return nullptr;
     }
     return tensor;
@@ -211,6 +222,139 @@ class Binder {
     return out + "}";
   }
 
+  void add(const TensorInfo& tensor, Use use, Split split) {
+    checked_.tensors.push_back({&tensor, -1, use, split});
+    found_.push_back({&tensor, nullptr, -1});
+  }
+
+  void check_embeddings() {
+    const TensorInfo* embed = file_.find_tensor("token_embd.weight");
+    // vocab_size may be absent, and embedding rows may exceed it (padding).
+    const int64_t vocab = embed != nullptr ? static_cast<int64_t>(embed->ne[1]) : config_.vocab;
+    checked_.vocab = vocab;
+    if (embed != nullptr && vocab < config_.vocab) {
+      problem(cat("'token_embd.weight' has ", vocab, " rows; vocab_size is ", config_.vocab));
+    }
+    if (const auto* tensor = find("token_embd.weight", {config_.hidden, vocab})) {
+      add(*tensor, Use::kEmbedding, Split::kVocabRows);
+    }
+    if (const auto* tensor = find("output_norm.weight", {config_.hidden})) {
+      add(*tensor, Use::kVector, Split::kWhole);
+    }
+    if (file_.find_tensor("output.weight") == nullptr) {
+      checked_.notes.push_back("output.weight is absent: token_embd.weight is used");
+      checked_.tied_output = true;
+    } else if (const auto* tensor = find("output.weight", {config_.hidden, vocab})) {
+      add(*tensor, Use::kLinear, Split::kVocabRows);
+    }
+  }
+
+  void check_layer(int64_t layer) {
+    const Layout layout{config_};
+    for (const LayerRow& row : kLayerTable) {
+      if (!applies(row.when, layer)) continue;
+      const char* suffix = row.suffix;
+      for (const char* other : {row.alias, row.second_alias}) {
+        if (other != nullptr && !has(layer, row.suffix) && has(layer, other)) suffix = other;
+      }
+      const TensorInfo* tensor = find(name_of(layer, suffix), row.shape(layout));
+      if (tensor == nullptr) continue;
+      checked_.tensors.push_back({tensor, layer, row.use, row.split});
+      found_.push_back({tensor, &row, layer});
+    }
+  }
+
+  void note_unused() {
+    size_t nextn = 0;
+    size_t shared_indexer = 0;
+    std::vector<std::string> others;
+    for (const TensorInfo& tensor : file_.tensors()) {
+      if (used_.contains(&tensor)) continue;
+      const std::optional<int64_t> layer = layer_of(tensor.name);
+      if (layer && *layer >= config_.layers && *layer < config_.layers + config_.nextn_layers) {
+        ++nextn;
+      } else if (layer && *layer < config_.layers && !config_.has_own_indexer(*layer) &&
+                 tensor.name.find(".indexer.") != std::string_view::npos) {
+        ++shared_indexer;
+      } else {
+        others.push_back(printable(tensor.name));
+      }
+    }
+    if (nextn > 0) {
+      checked_.notes.push_back(cat("the MTP block (", nextn, " tensors behind layer ",
+                                   config_.layers - 1, ") is left out"));
+    }
+    if (shared_indexer > 0) {
+      checked_.notes.push_back(
+          cat(shared_indexer, " indexer tensors of layers that run no indexer are not used"));
+    }
+    if (!others.empty()) {
+      checked_.notes.push_back(
+          cat(others.size(), " tensors are not used, the first is '", others.front(), "'"));
+    }
+  }
+
+  static std::optional<int64_t> layer_of(std::string_view name) {
+    if (!name.starts_with("blk.")) return std::nullopt;
+    int64_t layer = 0;
+    size_t i = 4;
+    for (; i < name.size() && name[i] >= '0' && name[i] <= '9' && layer < 1'000'000; ++i) {
+      layer = layer * 10 + (name[i] - '0');
+    }
+    if (i == 4 || i >= name.size() || name[i] != '.') return std::nullopt;
+    return layer;
+  }
+
+  const gguf::ModelFile& file_;
+  const ModelConfig& config_;
+  CheckedTensors checked_;
+  std::vector<Found> found_;
+  std::vector<std::string> problems_;
+  size_t problem_count_ = 0;
+  std::set<const TensorInfo*> used_;
+};
+
+// Types that no product can read, as one Error.
+Status check_types(const gguf::ModelFile& file, const std::vector<Found>& found) {
+  std::string why;
+  size_t count = 0;
+  for (const Found& each : found) {
+    if (tensor::dtype_info(each.tensor->type).decoded) continue;
+    if (++count > kMaxProblems) continue;
+    why += cat(why.empty() ? "'" : "\n'", printable(each.tensor->name), "' has type ",
+               tensor::dtype_name(each.tensor->type), " (in ", file.path_of(*each.tensor), ")");
+  }
+  if (count == 0) return {};
+  if (count > kMaxProblems) why += cat("\nand ", count - kMaxProblems, " more");
+  std::string decoded;
+  for (const tensor::DTypeInfo& info : tensor::dtypes()) {
+    if (info.decoded) decoded += cat(decoded.empty() ? "" : " ", info.name);
+  }
+  return Error{.code = Code::kUnsupported,
+               .what = "the model holds tensor types that cannot be decoded",
+               .where = file.path(),
+               .why = std::move(why),
+               .fix = cat("use a file of other types (decoded: ", decoded, ")")};
+}
+
+// Puts tensors where the forward pass looks for them; widens norms and biases.
+class Binder {
+ public:
+  explicit Binder(const ModelConfig& config) : config_(config) {
+    weights_.layers.resize(static_cast<size_t>(config.layers));
+  }
+
+  Weights bind(const std::vector<Found>& found) {
+    for (const Found& each : found) place(each);
+    if (weights_.output.empty()) weights_.output = weights_.token_embd;
+    for (LayerWeights& w : weights_.layers) {
+      if (w.k_b.empty() && !w.k_b_rows.empty()) split_kv_b(&w);
+      if (w.up_exps.empty() && !w.gate_exps.empty()) split_gate_up(&w);
+    }
+    return std::move(weights_);
+  }
+
+ private:
   static Weight as_weight(const TensorInfo& tensor) {
     Weight w;
     w.type = tensor.type;
@@ -229,48 +373,20 @@ class Binder {
     return out;
   }
 
-  void bind_embeddings() {
-    Weights& w = bound_.weights;
-    const TensorInfo* embed = file_.find_tensor("token_embd.weight");
-    // vocab_size may be absent, and embedding rows may exceed it (padding).
-    bound_.vocab = embed != nullptr ? static_cast<int64_t>(embed->ne[1]) : config_.vocab;
-    if (embed != nullptr && bound_.vocab < config_.vocab) {
-      problem(false, cat("'token_embd.weight' has ", bound_.vocab, " rows; vocab_size is ",
-                         config_.vocab));
+  void place(const Found& found) {
+    const TensorInfo& tensor = *found.tensor;
+    if (found.row == nullptr) {
+      if (tensor.name == "token_embd.weight") weights_.token_embd = as_weight(tensor);
+      if (tensor.name == "output_norm.weight") weights_.output_norm = as_vector(tensor);
+      if (tensor.name == "output.weight") weights_.output = as_weight(tensor);
+      return;
     }
-    if (const auto* tensor = find("token_embd.weight", {config_.hidden, bound_.vocab})) {
-      w.token_embd = as_weight(*tensor);
+    LayerWeights& w = weights_.layers[static_cast<size_t>(found.layer)];
+    if (const auto* weight = std::get_if<Weight LayerWeights::*>(&found.row->target)) {
+      w.** weight = as_weight(tensor);
+    } else {
+      w.*std::get<std::vector<float> LayerWeights::*>(found.row->target) = as_vector(tensor);
     }
-    if (const auto* tensor = find("output_norm.weight", {config_.hidden})) {
-      w.output_norm = as_vector(*tensor);
-    }
-    if (file_.find_tensor("output.weight") == nullptr) {
-      bound_.notes.push_back("output.weight is absent: token_embd.weight is used");
-      w.output = w.token_embd;
-    } else if (const auto* tensor = find("output.weight", {config_.hidden, bound_.vocab})) {
-      w.output = as_weight(*tensor);
-    }
-  }
-
-  void bind_layer(int64_t layer) {
-    LayerWeights& w = bound_.weights.layers[static_cast<size_t>(layer)];
-    const Layout layout{config_};
-    for (const LayerRow& row : kLayerTable) {
-      if (!applies(row.when, layer)) continue;
-      const char* suffix = row.suffix;
-      for (const char* other : {row.alias, row.second_alias}) {
-        if (other != nullptr && !has(layer, row.suffix) && has(layer, other)) suffix = other;
-      }
-      const TensorInfo* tensor = find(name_of(layer, suffix), row.shape(layout));
-      if (tensor == nullptr) continue;
-      if (const auto* weight = std::get_if<Weight LayerWeights::*>(&row.target)) {
-        w.** weight = as_weight(*tensor);
-      } else {
-        w.*std::get<std::vector<float> LayerWeights::*>(row.target) = as_vector(*tensor);
-      }
-    }
-    if (w.k_b.empty() && !w.k_b_rows.empty()) split_kv_b(&w);
-    if (w.up_exps.empty() && !w.gate_exps.empty()) split_gate_up(&w);
   }
 
   // attn_kv_b [H][N + V, R]: for each head first N rows of W_UK, then V rows of W_UV.
@@ -292,60 +408,22 @@ class Binder {
     w->up_exps.data += config_.expert_ffn * w->gate_exps.row_bytes;
   }
 
-  void note_unused() {
-    size_t nextn = 0;
-    size_t shared_indexer = 0;
-    std::vector<std::string> others;
-    for (const TensorInfo& tensor : file_.tensors()) {
-      if (used_.contains(&tensor)) continue;
-      const std::optional<int64_t> layer = layer_of(tensor.name);
-      if (layer && *layer >= config_.layers && *layer < config_.layers + config_.nextn_layers) {
-        ++nextn;
-      } else if (layer && *layer < config_.layers && !config_.has_own_indexer(*layer) &&
-                 tensor.name.find(".indexer.") != std::string_view::npos) {
-        ++shared_indexer;
-      } else {
-        others.push_back(printable(tensor.name));
-      }
-    }
-    if (nextn > 0) {
-      bound_.notes.push_back(cat("the MTP block (", nextn, " tensors behind layer ",
-                                 config_.layers - 1, ") is left out"));
-    }
-    if (shared_indexer > 0) {
-      bound_.notes.push_back(
-          cat(shared_indexer, " indexer tensors of layers that run no indexer are not used"));
-    }
-    if (!others.empty()) {
-      bound_.notes.push_back(
-          cat(others.size(), " tensors are not used, the first is '", others.front(), "'"));
-    }
-  }
-
-  static std::optional<int64_t> layer_of(std::string_view name) {
-    if (!name.starts_with("blk.")) return std::nullopt;
-    int64_t layer = 0;
-    size_t i = 4;
-    for (; i < name.size() && name[i] >= '0' && name[i] <= '9' && layer < 1'000'000; ++i) {
-      layer = layer * 10 + (name[i] - '0');
-    }
-    if (i == 4 || i >= name.size() || name[i] != '.') return std::nullopt;
-    return layer;
-  }
-
-  const gguf::ModelFile& file_;
   const ModelConfig& config_;
-  BoundWeights bound_;
-  std::vector<std::string> problems_;
-  size_t problem_count_ = 0;
-  bool only_types_ = true;
-  std::set<const TensorInfo*> used_;
+  Weights weights_;
 };
 
 }  // namespace
 
+Result<CheckedTensors> check_tensors(const gguf::ModelFile& file, const ModelConfig& config) {
+  return Checker(file, config).check();
+}
+
 Result<BoundWeights> bind_weights(const gguf::ModelFile& file, const ModelConfig& config) {
-  return Binder(file, config).bind();
+  Checker checker(file, config);
+  TOPKNOT_TRY(CheckedTensors checked, checker.check());
+  TOPKNOT_CHECK_OK(check_types(file, checker.found()));
+  return BoundWeights{Binder(config).bind(checker.found()), checked.vocab,
+                      std::move(checked.notes)};
 }
 
 }  // namespace topknot::model

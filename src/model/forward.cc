@@ -31,11 +31,6 @@ namespace {
 
 size_t count(int64_t a, int64_t b) { return static_cast<size_t>(a * b); }
 
-int64_t widest(const ModelConfig& c) {
-  return std::max({c.hidden, c.q_lora_rank, c.heads * c.v_head_dim, c.dense_ffn, c.expert_ffn,
-                   c.expert_ffn * c.shared_experts, c.kv_lora_rank, c.qk_nope_head_dim});
-}
-
 }  // namespace
 
 ForwardPass::ForwardPass(const ModelConfig& config, const Weights& weights,
@@ -45,44 +40,29 @@ ForwardPass::ForwardPass(const ModelConfig& config, const Weights& weights,
       executor_(executor),
       limits_(limits),
       inv_freq_(inverse_frequencies(config.rope)) {
-  const ModelConfig& c = config_;
-  const int64_t t = limits.tokens;
-  x_.resize(count(t, c.hidden));
-  norm_.resize(count(t, c.hidden));
-  sum_.resize(count(t, c.hidden));
-  q_latent_.resize(count(t, c.q_lora_rank));
-  // Holds the query latent before its norm, too.
-  q_.resize(count(t, std::max(c.heads * c.qk_head_dim(), c.q_lora_rank)));
-  kv_.resize(count(t, c.latent_width()));
-  absorbed_.resize(count(t, c.heads * c.latent_width()));
-  attended_.resize(count(t, c.heads * c.kv_lora_rank));
-  values_.resize(count(t, c.heads * c.v_head_dim));
-  const int64_t mlp = std::max(c.dense_ffn, c.expert_ffn * c.shared_experts);
-  gate_.resize(count(t, mlp));
-  up_.resize(count(t, mlp));
-  cosines_.resize(count(t, c.rope.dim / 2));
-  sines_.resize(count(t, c.rope.dim / 2));
-  visible_.resize(static_cast<size_t>(t));
-  if (c.router.experts > 0) {
-    shared_.resize(count(t, c.hidden));
-    router_logits_.resize(count(t, c.router.experts));
-    expert_ids_.resize(count(t, c.router.used));
-    expert_weights_.resize(count(t, c.router.used));
-  }
-  if (executor.indexer != nullptr) {
-    const IndexerConfig& indexer = *c.indexer;
-    topk_ = std::min(indexer.topk, limits.context);
-    index_q_.resize(count(t, indexer.heads * indexer.head_dim));
-    index_k_.resize(count(t, indexer.head_dim));
-    index_weights_.resize(count(t, indexer.heads));
-    positions_.resize(count(t, topk_));
-    slots_.resize(count(t, topk_));
-  }
-  executor_.ops->reserve({.row_elements = widest(c),
-                          .tokens = t,
-                          .experts = c.router.experts,
-                          .experts_used = c.router.experts > 0 ? c.router.used : 0,
-                          .expert_width = c.expert_ffn});
+  const StepSizes sizes = step_sizes(config_, executor.indexer != nullptr, limits);
+  const auto make = [](int64_t elements, auto*... buffers) {
+    (buffers->resize(static_cast<size_t>(elements)), ...);
+  };
+  make(sizes.residual, &x_, &norm_, &sum_);
+  make(sizes.q_latent, &q_latent_);
+  make(sizes.q, &q_);
+  make(sizes.kv, &kv_);
+  make(sizes.absorbed, &absorbed_);
+  make(sizes.attended, &attended_);
+  make(sizes.values, &values_);
+  make(sizes.mlp, &gate_, &up_);
+  make(sizes.rope, &cosines_, &sines_);
+  make(sizes.visible, &visible_);
+  make(sizes.has_experts ? sizes.residual : 0, &shared_);
+  make(sizes.router_logits, &router_logits_);
+  make(sizes.experts, &expert_ids_, &expert_weights_);
+  make(sizes.index_q, &index_q_);
+  make(sizes.index_k, &index_k_);
+  make(sizes.index_weights, &index_weights_);
+  make(sizes.selection, &positions_, &slots_);
+  if (executor.indexer != nullptr) topk_ = std::min(config_.indexer->topk, limits.context);
+  executor_.ops->reserve(operation_limits(config_, limits.tokens));
 }
 
 int64_t ForwardPass::workspace_bytes() const {

@@ -14,6 +14,7 @@
 #include "model/batch.h"
 #include "model/config.h"
 #include "model/weights.h"
+#include "model/workspace.h"
 #include "ops/ops.h"
 
 namespace topknot::model {
@@ -44,11 +45,6 @@ struct Executor {
   attention::Indexer* indexer = nullptr;
   // Rounding of the residual stream and of what enters a matrix product; sums are fp32 either way.
   capability::ActivationType dtype = capability::ActivationType::kF32;
-};
-
-struct StepLimits {
-  int64_t tokens = 0;   // of one step
-  int64_t context = 0;  // keys of the longest request
 };
 
 class ForwardPass {

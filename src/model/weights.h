@@ -43,6 +43,48 @@ struct Weights {
   std::vector<LayerWeights> layers;
 };
 
+// What is computed with a tensor.
+enum class Use : uint8_t {
+  kVector,     // norms and biases, widened to fp32
+  kEmbedding,  // rows by token id
+  kLinear,
+  kScoring,     // a linear layer that is run only when the indexer scores keys
+  kRouter,      // a linear layer whose result chooses experts
+  kHeads,       // one matrix for each head
+  kFusedHeads,  // attn_kv_b: its W_UK transposed for each head, its W_UV as it is
+  kExperts,     // one matrix for each expert
+};
+
+// How tensor-parallel ranks divide a tensor. What is not divided is on every rank.
+enum class Split : uint8_t {
+  kWhole,
+  kVocabRows,
+  kHeadRows,     // ne[1], by heads
+  kHeadColumns,  // ne[0], by heads
+  kHeads,        // ne[2]
+  kFfnRows,      // ne[1] (twice the width when gate and up are fused)
+  kFfnColumns,   // ne[0]
+};
+
+struct UsedTensor {
+  const gguf::TensorInfo* info = nullptr;
+  int64_t layer = -1;  // -1: of no layer
+  Use use = Use::kLinear;
+  Split split = Split::kWhole;
+};
+
+// The tensors a model computes with; nothing but their descriptions was read.
+struct CheckedTensors {
+  std::vector<UsedTensor> tensors;
+  int64_t vocab = 0;               // rows of token_embd
+  bool tied_output = false;        // token_embd is the output matrix, too
+  std::vector<std::string> notes;  // what was left out, and defaults used
+};
+
+// Finds every tensor by its exact name and shape; all that are missing or of another shape are
+// reported in one Error. Reads no tensor data. A type that cannot be decoded is no error here.
+Result<CheckedTensors> check_tensors(const gguf::ModelFile& file, const ModelConfig& config);
+
 struct BoundWeights {
   Weights weights;
   int64_t vocab = 0;               // rows of token_embd

@@ -7,10 +7,10 @@ import subprocess
 import pytest
 
 import gguf_files
-from program import (GOLDEN, MICRO, MODELS, PROGRAM, TEST_MODELS, TINY, inspect_json, succeed,
+from program import (EXIT, GOLDEN, MICRO, MODELS, PROGRAM, TEST_MODELS, TINY, inspect_json, succeed,
                      topknot)
 
-COMMANDS = ["run", "inspect", "perplexity", "tokenize", "backends"]
+COMMANDS = ["run", "inspect", "plan", "perplexity", "tokenize", "backends", "synth"]
 
 
 # What every command shares.
@@ -277,3 +277,58 @@ def test_probe_runs_every_backend_with_every_instruction_set():
             assert all(p["passed"] and p["largest_difference"] <= p["limit"] for p in found)
     out = succeed("backends", "--probe").out
     assert out.count("passed  largest difference") == len(got["probe"])
+
+
+# synth
+
+def test_synth_makes_a_model_that_runs(tmp_path):
+    made = json.loads(succeed("synth", "--like", "tiny", "--layers", "2", "--type", "exps=q8_0",
+                              "-o", str(tmp_path / "made"), "--json").out)
+    assert made["architecture"] == "glm-dsa" and made["tensors"] == 2 * 15 + 3 + 8 + 3
+    part, = made["parts"]
+    assert os.path.getsize(part["path"]) == part["bytes"] == made["bytes"]
+    model = inspect_json(part["path"])
+    assert model["runnable"] and model["config"]["layers"] == 2
+    assert succeed("run", "-m", part["path"], "-p", "the", "-n", "4").out
+
+
+def test_synth_writes_published_sizes_as_headers(tmp_path):
+    made = json.loads(succeed("synth", "--like", "glm-5-ud-q4_k_xl", "--headers-only", "-o",
+                              str(tmp_path / "glm-5.gguf"), "--json").out)
+    assert made["tensors"] == 1809 and len(made["parts"]) == 10
+    assert 395 << 30 < made["bytes"] < 410 << 30
+    names = sorted(os.listdir(tmp_path))
+    assert names[0] == "glm-5-00001-of-00010.gguf" and len(names) == 10
+    assert sum(os.stat(tmp_path / name).st_blocks * 512 for name in names) < 16 << 20
+
+
+def test_synth_reads_a_shape_and_options_win(tmp_path):
+    (tmp_path / "shape.json").write_text('{"architecture": "deepseek2", "layers": 5, "heads": 2}')
+    made = json.loads(succeed("synth", "--shape", str(tmp_path / "shape.json"), "--layers", "3",
+                              "--tied-output", "--dry-run", "-o", str(tmp_path / "x"),
+                              "--json").out)
+    assert made["architecture"] == "deepseek2"
+    assert made["tensors"] == 3 * 10 + 3 + 2 * 8 + 2
+    assert os.listdir(tmp_path) == ["shape.json"]
+
+
+@pytest.mark.parametrize("options, words", [
+    (["--like", "tinny"], "one of: tiny"),
+    (["--layers", "four"], "an integer"),
+    (["--layers", "0"], "layers is 0"),
+    (["--type", "exps=q9"], "iq2_xs"),
+    (["--split-max-size", "big"], "no size"),
+    (["--gain", "0"], "gain"),
+])
+def test_synth_says_what_is_wrong(options, words, tmp_path):
+    done = topknot("synth", *options, "-o", str(tmp_path / "x"))
+    assert done.returncode in (EXIT["usage"], EXIT["not_found"]) and words in done.err
+    assert os.listdir(tmp_path) == []
+
+
+def test_synth_overwrites_only_by_force(tmp_path):
+    command = ["synth", "--like", "tiny", "-o", str(tmp_path / "x")]
+    succeed(*command)
+    done = topknot(*command)
+    assert done.returncode == EXIT["usage"] and "--force" in done.err
+    succeed(*command, "--force")

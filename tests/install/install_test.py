@@ -50,8 +50,9 @@ def main(cmake, generator, build, compiler, sanitizers):
         first, prefix = os.path.join(folder, "first"), os.path.join(folder, "moved here")
         run(cmake, "--install", build, "--prefix", first)
         shutil.move(first, prefix)
-        expect_files(prefix, ["include/topknot/engine.h", "include/topknot/error.h",
-                               "include/topknot/version.h"])
+        expect_files(prefix, [
+            "include/topknot/engine.h", "include/topknot/error.h", "include/topknot/version.h",
+            "share/topknot/devices/rtx-pro-6000.json", "share/topknot/catalog/vllm-2026-02.json"])
         consumer = os.path.join(folder, "consumer")
         run(cmake, "-G", generator, "-S", os.path.join(here, "consumer"), "-B", consumer,
             f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={compiler}")

@@ -17,13 +17,18 @@ constexpr int64_t kTileKeys = 128;  // 128 keys of 128 floats are 64 KiB: second
 constexpr int64_t kMaxGroup = 64;   // queries that share a widened tile
 constexpr int64_t kScoreBytes = kMaxIndexerWorkspaceBytes / 2;  // of the score rows of a group
 
+// Queries of one group: as many score rows as the bound allows.
+int64_t group_of(const IndexerShape& shape) {
+  const int64_t row_bytes = shape.max_context * static_cast<int64_t>(sizeof(float));
+  return std::clamp<int64_t>(kScoreBytes / std::max<int64_t>(row_bytes, 1), 1,
+                             std::min(kMaxGroup, shape.max_tokens));
+}
+
 class CpuIndexer final : public Indexer {
  public:
   CpuIndexer(const IndexerShape& shape, const HostResources& host)
       : shape_(shape), kernels_(*host.kernels), pool_(*host.pool) {
-    const int64_t row_bytes = shape.max_context * static_cast<int64_t>(sizeof(float));
-    group_ = std::clamp<int64_t>(kScoreBytes / std::max<int64_t>(row_bytes, 1), 1,
-                                 std::min(kMaxGroup, shape.max_tokens));
+    group_ = group_of(shape);
     score_count_ = group_ * shape.max_context;
     // Left uninitialised: only rows in use are ever touched.
     scores_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(score_count_));
@@ -36,8 +41,7 @@ class CpuIndexer final : public Indexer {
   }
 
   int64_t workspace_bytes() const override {
-    const int64_t per_thread = kTileKeys * (shape_.head_dim + shape_.heads);
-    return (score_count_ + pool_.threads() * per_thread) * static_cast<int64_t>(sizeof(float));
+    return indexer_workspace_bytes(shape_, pool_.threads());
   }
 
   void run(const IndexerArgs& args) override {
@@ -126,6 +130,12 @@ class CpuIndexer final : public Indexer {
 };
 
 }  // namespace
+
+int64_t indexer_workspace_bytes(const IndexerShape& shape, int threads) {
+  const int64_t scores = group_of(shape) * shape.max_context;
+  const int64_t per_thread = kTileKeys * (shape.head_dim + shape.heads);
+  return (scores + threads * per_thread) * static_cast<int64_t>(sizeof(float));
+}
 
 std::unique_ptr<Indexer> make_cpu_indexer(const IndexerShape& shape, const HostResources& host) {
   return std::make_unique<CpuIndexer>(shape, host);

@@ -41,6 +41,10 @@ struct IndexerArgs {
   int64_t scores_stride = 0;
 };
 
+// What the host indexer holds beside its arguments; never more than the bound where the plan chose
+// it.
+int64_t indexer_workspace_bytes(const IndexerShape& shape, int threads);
+
 class Indexer {
  public:
   virtual ~Indexer() = default;

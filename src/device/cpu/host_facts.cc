@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "base/strings.h"
 #include "base/thread_pool.h"
@@ -73,6 +74,17 @@ std::vector<NumaNode> find_numa_nodes(const std::string& root) {
   return nodes;
 }
 
+int count_sockets(const std::string& root) {
+  std::set<uint64_t> packages;
+  for (int index = 0; index < kMaxProcessorsListed; ++index) {
+    const std::string folder = cat(root, "/sys/devices/system/cpu/cpu", index);
+    const auto text = read_small_file(folder + "/topology/physical_package_id");
+    if (!text) continue;  // offline processors leave gaps
+    if (const auto package = parse_number(*text)) packages.insert(*package);  // -1: not told
+  }
+  return static_cast<int>(packages.size());
+}
+
 int usable_cores(const std::string& root) {
   const int cores = available_cores();
   const auto quota = cpu_quota(root);
@@ -85,6 +97,7 @@ int usable_cores(const std::string& root) {
 HostFacts host_facts(const std::string& root) {
   return {.cpu_name = find_cpu_name(root),
           .cores = usable_cores(root),
+          .sockets = count_sockets(root),
           .features = cpu_features(),
           .memory = memory_facts(root),
           .caches = find_caches(root),

@@ -13,6 +13,7 @@ namespace topknot::device {
 // More than any machine has; bounds what is listed, should /sys be something else.
 inline constexpr int kMaxCachesListed = 32;
 inline constexpr int kMaxNumaNodesListed = 1024;
+inline constexpr int kMaxProcessorsListed = 1024;
 
 struct Cache {
   int level = 0;
@@ -30,6 +31,7 @@ struct NumaNode {
 struct HostFacts {
   std::string cpu_name;
   int cores = 1;  // processors this process may use at once: affinity and the control group's quota
+  int sockets = 0;  // processor packages; 0 where the kernel does not tell
   CpuFeatures features;
   MemoryFacts memory;
   std::vector<Cache> caches;  // those of processor 0; empty where the kernel does not tell

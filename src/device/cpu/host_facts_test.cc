@@ -35,6 +35,17 @@ TEST(HostFacts, AreReadFromTheKernelsFiles) {
   EXPECT_EQ(facts.numa_nodes[1].memory_bytes, 4096u * 1024u);
 }
 
+TEST(HostFacts, SocketsAreCountedOverOfflineProcessors) {
+  const FakeRoot root;
+  EXPECT_EQ(host_facts(root.path()).sockets, 0) << "the kernel did not tell";
+  const std::string cpu = "sys/devices/system/cpu/cpu";
+  root.write(cpu + "0/topology/physical_package_id", "0\n");
+  root.write(cpu + "1/topology/physical_package_id", "0\n");
+  root.write(cpu + "7/topology/physical_package_id", "1\n");
+  root.write(cpu + "8/topology/physical_package_id", "-1\n");
+  EXPECT_EQ(host_facts(root.path()).sockets, 2);
+}
+
 TEST(HostFacts, CoresAreBoundedByTheQuota) {
   const FakeRoot root;
   root.write("proc/self/cgroup", "0::/\n");

@@ -18,6 +18,22 @@ constexpr int64_t kDecodeRows = 8;
 constexpr int64_t kPieceRows = 32;
 constexpr int64_t kPieceTokens = 8;  // of operations that go token by token
 
+using Piece = std::pair<int64_t, int64_t>;  // expert, first row
+
+// Elements of each buffer.
+struct Sizes {
+  explicit Sizes(const Ops::Limits& limits)
+      : rows(limits.row_elements * kDecodeRows),
+        scores(3 * limits.experts),
+        assignments(limits.tokens * limits.experts_used),
+        expert_x(limits.experts > 0 ? assignments * limits.row_elements : 0),
+        expert_inner(assignments * limits.expert_width),
+        pieces(limits.experts * (limits.row_elements / kPieceRows + 2)) {}
+
+  int64_t rows, scores;  // for each thread
+  int64_t assignments, expert_x, expert_inner, pieces;
+};
+
 class CpuOps final : public Ops {
  public:
   CpuOps(const Kernels& kernels, ThreadPool* pool) : kernels_(kernels), pool_(*pool) {}
@@ -25,19 +41,17 @@ class CpuOps final : public Ops {
   std::string_view name() const override { return kernels_.name; }
 
   void reserve(const Limits& limits) override {
-    rows_.assign(static_cast<size_t>(pool_.threads()),
-                 std::vector<float>(static_cast<size_t>(limits.row_elements * kDecodeRows)));
-    scores_.assign(static_cast<size_t>(pool_.threads()),
-                   std::vector<float>(static_cast<size_t>(3 * limits.experts)));
-    const int64_t assignments = limits.tokens * limits.experts_used;
-    const int64_t width = limits.experts > 0 ? limits.row_elements : 0;
-    expert_x_.resize(static_cast<size_t>(assignments * width));
-    expert_gate_.resize(static_cast<size_t>(assignments * limits.expert_width));
-    expert_up_.resize(static_cast<size_t>(assignments * limits.expert_width));
-    order_.resize(static_cast<size_t>(assignments));
-    place_.resize(static_cast<size_t>(assignments));
+    const Sizes sizes(limits);
+    const auto threads = static_cast<size_t>(pool_.threads());
+    rows_.assign(threads, std::vector<float>(static_cast<size_t>(sizes.rows)));
+    scores_.assign(threads, std::vector<float>(static_cast<size_t>(sizes.scores)));
+    expert_x_.resize(static_cast<size_t>(sizes.expert_x));
+    expert_gate_.resize(static_cast<size_t>(sizes.expert_inner));
+    expert_up_.resize(static_cast<size_t>(sizes.expert_inner));
+    order_.resize(static_cast<size_t>(sizes.assignments));
+    place_.resize(static_cast<size_t>(sizes.assignments));
     begin_.resize(static_cast<size_t>(limits.experts + 1));
-    pieces_.reserve(static_cast<size_t>(limits.experts * (limits.row_elements / kPieceRows + 2)));
+    pieces_.reserve(static_cast<size_t>(sizes.pieces));
   }
 
   void embed(const Weight& table, std::span<const int32_t> ids, float* out) override {
@@ -272,10 +286,19 @@ class CpuOps final : public Ops {
   std::vector<std::vector<float>> scores_;  // per thread: router scratch
   std::vector<float> expert_x_, expert_gate_, expert_up_;
   std::vector<int64_t> order_, place_, begin_;
-  std::vector<std::pair<int64_t, int64_t>> pieces_;  // expert, first row
+  std::vector<Piece> pieces_;
 };
 
 }  // namespace
+
+int64_t cpu_ops_workspace_bytes(const Ops::Limits& limits, int threads) {
+  const Sizes sizes(limits);
+  const auto bytes = [](int64_t count, size_t each) { return count * static_cast<int64_t>(each); };
+  return bytes(threads * (sizes.rows + sizes.scores) + sizes.expert_x + 2 * sizes.expert_inner,
+               sizeof(float)) +
+         bytes(2 * sizes.assignments + limits.experts + 1, sizeof(int64_t)) +
+         bytes(sizes.pieces, sizeof(Piece));
+}
 
 std::unique_ptr<Ops> make_cpu_ops(const Kernels& kernels, ThreadPool* pool) {
   return std::make_unique<CpuOps>(kernels, pool);

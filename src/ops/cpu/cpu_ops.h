@@ -13,4 +13,7 @@ namespace topknot::ops {
 // `pool` must outlive the result.
 std::unique_ptr<Ops> make_cpu_ops(const Kernels& kernels, ThreadPool* pool);
 
+// What reserve() takes for so many threads.
+int64_t cpu_ops_workspace_bytes(const Ops::Limits& limits, int threads);
+
 }  // namespace topknot::ops

@@ -91,13 +91,19 @@ std::unique_ptr<Attention> create(const MlaShape& shape, const HostResources&) {
   return std::make_unique<ReferenceAttention>(shape);
 }
 
+int64_t workspace_bytes(const MlaShape& shape, int) {
+  return shape.width() * static_cast<int64_t>(sizeof(float)) +
+         shape.kv_lora_rank * static_cast<int64_t>(sizeof(double));
+}
+
 }  // namespace
 
 const Backend& backend();
 
 const Backend& backend() {
-  static constexpr Backend kBackend = {
-      "cpu_reference", "scalar, double sums; any shape; the oracle of the others", kRules, create};
+  static constexpr Backend kBackend = {"cpu_reference",
+                                       "scalar, double sums; any shape; the oracle of the others",
+                                       kRules, create, workspace_bytes};
   return kBackend;
 }
 

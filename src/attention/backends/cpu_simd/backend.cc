@@ -73,6 +73,11 @@ class SimdAttention final : public Attention {
     for (Scratch& s : scratch_) s.tile.resize(static_cast<size_t>(kTileRows * shape.width()));
   }
 
+  static int64_t bytes_per_thread(const MlaShape& shape) {
+    return static_cast<int64_t>(sizeof(Scratch)) +
+           kTileRows * shape.width() * static_cast<int64_t>(sizeof(float));
+  }
+
   void run(const MlaArgs& args) override {
     const int64_t groups = ceil_div(shape_.heads, kGroupHeads);
     pool_.parallel_for(args.tokens * groups, [&](int64_t item, int thread) {
@@ -163,6 +168,10 @@ std::unique_ptr<Attention> create(const MlaShape& shape, const HostResources& ho
   return std::make_unique<SimdAttention>(shape, host);
 }
 
+int64_t workspace_bytes(const MlaShape& shape, int threads) {
+  return threads * SimdAttention::bytes_per_thread(shape);
+}
+
 }  // namespace
 
 const Backend& backend();
@@ -170,7 +179,7 @@ const Backend& backend();
 const Backend& backend() {
   static constexpr Backend kBackend = {
       "cpu_simd", "all heads of a gathered tile at once; reads only the selected rows", kRules,
-      create};
+      create, workspace_bytes};
   return kBackend;
 }
 

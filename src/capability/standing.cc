@@ -1,0 +1,66 @@
+#include "capability/standing.h"
+
+#include <algorithm>
+
+namespace topknot::capability {
+namespace {
+
+std::vector<Rule> rules_on(const Facts& device, std::span<const Rule> rules, bool stated) {
+  std::vector<Rule> out;
+  for (const Rule& rule : rules) {
+    if (device[rule.fact].has_value() == stated) out.push_back(rule);
+  }
+  return out;
+}
+
+// Whatever `later` takes on this device, `earlier` takes too.
+bool covers(const ListEntry& earlier, const ListEntry& later, const Facts& device) {
+  for (const Rule& wide : rules_on(device, earlier.rules, false)) {
+    const bool met = std::any_of(later.rules.begin(), later.rules.end(), [&](const Rule& narrow) {
+      return narrow.fact == wide.fact && implies(narrow.accepts, wide.accepts);
+    });
+    if (!met) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<Standing> standings(std::span<const ListEntry> entries, const Facts& device) {
+  std::vector<Standing> out;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    Standing standing{.name = std::string(entries[i].name)};
+    standing.refusals = refusals(rules_on(device, entries[i].rules, true), device);
+    if (!standing.refusals.empty()) standing.fate = Standing::Fate::kRefused;
+    for (size_t j = 0; j < i && standing.fate == Standing::Fate::kCanWin; ++j) {
+      if (out[j].fate == Standing::Fate::kRefused) continue;
+      if (!covers(entries[j], entries[i], device)) continue;
+      standing.fate = Standing::Fate::kShadowed;
+      standing.by = out[j].name;
+    }
+    out.push_back(std::move(standing));
+  }
+  return out;
+}
+
+std::vector<Standing> dead_entries(std::span<const ListEntry> entries,
+                                   std::span<const Facts> devices) {
+  std::vector<Standing> worst(entries.size());
+  std::vector<bool> wins(entries.size(), false);
+  for (const Facts& device : devices) {
+    const auto here = standings(entries, device);
+    for (size_t i = 0; i < here.size(); ++i) {
+      if (here[i].fate == Standing::Fate::kCanWin) wins[i] = true;
+      const bool keep =
+          worst[i].fate == Standing::Fate::kShadowed && here[i].fate != Standing::Fate::kShadowed;
+      if (!keep) worst[i] = here[i];
+    }
+  }
+  std::vector<Standing> dead;
+  for (size_t i = 0; i < entries.size() && !devices.empty(); ++i) {
+    if (!wins[i]) dead.push_back(std::move(worst[i]));
+  }
+  return dead;
+}
+
+}  // namespace topknot::capability

@@ -1,0 +1,28 @@
+// A plan for people and for programs. The schema of the JSON is in docs/plan.md.
+#pragma once
+
+#include <string>
+
+#include "cli/output.h"
+#include "device/machine.h"
+#include "plan/plan.h"
+
+namespace topknot::cli {
+
+// What was planned for whom.
+struct PlannedModel {
+  const model::ModelConfig& config;
+  uint64_t file_bytes;
+  const device::Machine& machine;
+};
+
+Json plan_json(const plan::Plan& plan, const PlannedModel& model);
+
+// Tables of at most 100 columns.
+std::string plan_text(const plan::Plan& plan, const PlannedModel& model);
+
+// Every candidate of one operation, with what it needs, what was found, why, and the remedy.
+std::string explanation_text(const plan::Operation& operation);
+Json operation_json(const plan::Operation& operation);
+
+}  // namespace topknot::cli
