@@ -15,4 +15,5 @@ fi
 build_program
 say "running $model"
 say "prompt: $prompt"
-exec "$topknot_build/topknot" run -m "$model" -p "$prompt"
+# Greedy: the same answer every time.
+exec "$topknot_build/topknot" run -m "$model" -p "$prompt" --temp 0

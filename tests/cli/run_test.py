@@ -212,7 +212,7 @@ def test_nothing_but_the_gguf_is_needed(tmp_path):
 ])
 def test_a_reader_that_goes_away_ends_the_program_quietly(arguments):
     read, write = os.pipe()
-    os.close(read)  # before anything is written
+    os.close(read)  # before the program starts: whatever it writes, nobody reads
     process = subprocess.Popen([PROGRAM, *arguments], stdout=write, stderr=subprocess.PIPE)
     os.close(write)
     _, err = process.communicate(timeout=120)
