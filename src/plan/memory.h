@@ -22,7 +22,8 @@
 namespace topknot::plan {
 
 inline constexpr uint64_t kStagingBytesPerRank = 256 << 20;
-// What a CUDA context and its kernels take of a device: 300 to 600 MB in reports of users.
+// What a CUDA context and its kernels take of a device: an estimate until a kernel exists to
+// measure.
 inline constexpr uint64_t kCudaReserveBytes = 600 << 20;
 inline constexpr uint64_t kProgramBytes = 16 << 20;         // resident before a model is opened
 inline constexpr uint64_t kStackBytesPerThread = 64 << 10;  // touched, not reserved
