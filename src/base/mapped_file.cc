@@ -42,7 +42,8 @@ Error cannot_open(const std::string& path, int error) {
 }  // namespace
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
-  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // O_NONBLOCK: opening a pipe that nobody writes to must not wait; it is refused below.
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() < 0) return cannot_open(path, errno);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return cannot_open(path, errno);

@@ -2,7 +2,10 @@
 
 #include <sched.h>
 
+#include <system_error>
+
 #include "base/assert.h"
+#include "base/log.h"
 
 namespace topknot {
 namespace {
@@ -24,7 +27,15 @@ void pause_cpu() {
 
 ThreadPool::ThreadPool(int threads) {
   TOPKNOT_ASSERT(threads >= 1);
-  for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { worker_loop(i); });
+  for (int i = 1; i < threads; ++i) {
+    // A limit on processes or address space may refuse one: those that started do the work.
+    try {
+      workers_.emplace_back([this, i] { worker_loop(i); });
+    } catch (const std::system_error& error) {
+      log_warning("only ", i, " of ", threads, " threads could be started: ", error.what());
+      break;
+    }
+  }
 }
 
 ThreadPool::~ThreadPool() {

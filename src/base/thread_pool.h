@@ -15,7 +15,8 @@ namespace topknot {
 
 class ThreadPool {
  public:
-  // `threads` counts the caller: 1 means no thread is started.
+  // `threads` counts the caller: 1 means no thread is started. Where the system refuses some, the
+  // pool is smaller, with a warning.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -70,6 +70,24 @@ Result<std::vector<gguf::Override>> parse_overrides(const std::vector<std::strin
   return out;
 }
 
+// An override of a key that the file does not have may be meant, or misspelt: it is told either
+// way.
+Result<std::vector<std::string>> added_keys(const std::string& path,
+                                            const std::vector<gguf::Override>& overrides) {
+  std::vector<std::string> out;
+  if (overrides.empty()) return out;
+  TOPKNOT_TRY(const gguf::ModelFile file, gguf::ModelFile::open(path));
+  std::vector<std::string> names;
+  for (const gguf::KeyValue& each : file.metadata()) names.emplace_back(each.key);
+  for (const gguf::Override& each : overrides) {
+    if (file.find_key(each.key) != nullptr) continue;
+    const auto near = nearest(each.key, names, 1);
+    out.push_back(cat("--override-kv adds ", printable(each.key), ", which the file does not have",
+                      near.empty() ? "" : cat("; it has ", printable(near.front()))));
+  }
+  return out;
+}
+
 EngineInfo describe(const model::ModelConfig& config, const plan::Plan& plan,
                     uint64_t weight_bytes) {
   EngineInfo info;
@@ -105,6 +123,7 @@ const std::vector<int32_t>& Engine::stop_tokens() const { return state_->tokens.
 Result<Engine> Engine::open(const EngineOptions& options) {
   TOPKNOT_TRY(const auto overrides, parse_overrides(options.override_kv));
   TOPKNOT_TRY(gguf::ModelFile file, gguf::ModelFile::open(options.model, overrides));
+  TOPKNOT_TRY(const std::vector<std::string> added, added_keys(options.model, overrides));
   TOPKNOT_TRY(model::ModelConfig config, model::read_config(file));
   TOPKNOT_TRY(const model::CheckedTensors tensors, model::check_tensors(file, config));
   const device::HostFacts host = device::host_facts();
@@ -137,6 +156,7 @@ Result<Engine> Engine::open(const EngineOptions& options) {
   info.vocab = words.vocab_size();
   info.notes = config.notes;
   info.notes.insert(info.notes.end(), bound.notes.begin(), bound.notes.end());
+  info.warnings.insert(info.warnings.end(), added.begin(), added.end());
 
   auto state = std::make_unique<State>(std::move(file), std::move(config), std::move(bound),
                                        std::move(words));

@@ -74,7 +74,10 @@ Result<int32_t> Sampler::sample(std::span<const float> logits) {
               return likelier(b.logit, b.token, a.logit, a.token);
             })->token;
   } else {
-    for (Entry& entry : entries_) entry.logit /= options_.temperature;
+    // Differences to the largest first: a tiny temperature must not make infinities of all of them.
+    float largest = entries_.front().logit;
+    for (const Entry& entry : entries_) largest = std::max(largest, entry.logit);
+    for (Entry& entry : entries_) entry.logit = (entry.logit - largest) / options_.temperature;
     keep_top_k();
     keep_likely();
     token = draw();

@@ -62,6 +62,12 @@ TEST(Sampler, FiltersKeepWhatTheySay) {
   EXPECT_EQ(counts(o, logits, 500).size(), 3u);
 }
 
+TEST(Sampler, ATinyTemperatureIsNearlyGreedy) {
+  SamplingOptions o = plain();
+  o.temperature = 1e-38f;
+  EXPECT_EQ(counts(o, {-3, 5, 4.9f, 20, 19.5f}, 200), (std::map<int32_t, int>{{3, 200}}));
+}
+
 TEST(Sampler, PenaltiesLowerWhatWasSaid) {
   SamplingOptions o = plain();
   o.temperature = 0;

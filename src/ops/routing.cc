@@ -28,10 +28,11 @@ void score(Gating gating, std::span<float> logits) {
 constexpr float kTaken = std::numeric_limits<float>::quiet_NaN();
 
 // Takes the largest value that is not yet taken, the lower index on ties, and marks it. At least
-// one must be left; -inf can be taken.
+// one must be left; -inf can be taken. A score must not be NaN: that is the mark.
 size_t take_best(std::span<float> values) {
   size_t at = 0;
-  while (std::isnan(values[at])) ++at;
+  while (at < values.size() && std::isnan(values[at])) ++at;
+  TOPKNOT_ASSERT(at < values.size());
   for (size_t i = at + 1; i < values.size(); ++i) {
     if (values[i] > values[at]) at = i;  // false for a taken one
   }
@@ -52,7 +53,8 @@ float group_score(std::span<const float> group, bool biased) {
       second = value;
     }
   }
-  return biased && group.size() > 1 ? first + second : first;
+  const float score = biased && group.size() > 1 ? first + second : first;
+  return std::isnan(score) ? kMinusInfinity : score;  // a bias of inf and one of -inf
 }
 
 // Experts outside the best groups are set to -inf (not 0: biased scores may be negative).

@@ -70,5 +70,13 @@ TEST(Routing, UnderflowAndNanStillGiveAChoiceAndFiniteWeights) {
   EXPECT_EQ(out.ids, (std::vector<int32_t>{3, 1, 0, 2}));
 }
 
+TEST(Routing, InfiniteBiasesOfBothSignsInAGroupStillGiveAChoice) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const RouterSpec spec{.experts = 8, .used = 2, .groups = 4, .groups_used = 2};
+  const auto out =
+      route(spec, std::vector<float>(8, 0.5f), {inf, -inf, inf, -inf, inf, -inf, inf, -inf});
+  EXPECT_EQ(out.ids, (std::vector<int32_t>{0, 2})) << "inf - inf must not count as taken";
+}
+
 }  // namespace
 }  // namespace topknot::ops

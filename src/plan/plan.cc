@@ -231,7 +231,8 @@ class Planner {
 
   // Chosen by us, a context takes a share of what is free beside the weights; at least a page.
   void choose_context() {
-    const int64_t most = std::min(config_.context_length, kvcache::kMaxSlots / plan_.sequences);
+    int64_t most = std::min(config_.context_length, kvcache::kMaxSlots / plan_.sequences);
+    if (plan_.sparse) most = std::min(most, attention::kMaxIndexerContext);
     MemoryRequest request = memory_request();
     request.ubatch = std::min(request_.ubatch, most);
     largest_ = largest_context(config_, tensors_, request, plan_.target, most);
@@ -302,9 +303,20 @@ Result<Plan> make_plan(const model::ModelConfig& config, const model::CheckedTen
 }
 
 Status check_runnable(const Plan& plan, const PlanRequest& request) {
-  for (const Operation& each : plan.operations) {
+  const auto is_attention = [](const Operation& each) {
+    return each.name() == kAttentionPrefill || each.name() == kAttentionDecode;
+  };
+  // Attention first: what it refuses is what people chose, and its rules say most.
+  std::vector<const Operation*> order;
+  for (const bool wanted : {true, false}) {
+    for (const Operation& each : plan.operations) {
+      if (is_attention(each) == wanted) order.push_back(&each);
+    }
+  }
+  for (const Operation* operation : order) {
+    const Operation& each = *operation;
     if (each.choice.chosen) continue;
-    const bool attention = each.name() == kAttentionPrefill || each.name() == kAttentionDecode;
+    const bool attention = is_attention(each);
     const bool loops = request.kernels != "auto" && each.name() == kNorms;
     return refused(each.choice, each.asked,
                    attention ? std::string_view(request.attention_backend)

@@ -226,6 +226,27 @@ TEST_F(EngineApi, AFileWithoutTopKIsDenseAndSaysWhichKey) {
   EXPECT_THAT(engine->info().attention_reason, HasSubstr("glm-dsa.attention.indexer.top_k is 0"));
 }
 
+TEST(EngineOpen, AnOverrideOfAKeyTheFileLacksIsTold) {
+  EngineOptions o = options();
+  o.override_kv = {"glm-dsa.attention.indexer.topk=int:0"};
+  const auto engine = Engine::open(o);
+  ASSERT_TRUE(engine);
+  EXPECT_TRUE(engine->info().sparse);
+  EXPECT_THAT(engine->info().warnings,
+              ElementsAre(HasSubstr("it has glm-dsa.attention.indexer.top_k")));
+}
+
+TEST(EngineOpen, ARefusedRowFormatShowsTheRulesOfEveryBackend) {
+  EngineOptions o = options();
+  o.kv_cache_dtype = "q8_0";
+  const auto engine = Engine::open(o);
+  ASSERT_FALSE(engine);
+  const std::string text = engine.error().to_string();
+  for (const char* part : {"cpu_simd", "cpu_reference", "found q8_0", "--kv-cache-dtype bf16"}) {
+    EXPECT_THAT(text, HasSubstr(part));
+  }
+}
+
 TEST(EngineOpen, ErrorsCarryAllFourSentences) {
   EngineOptions o = options();
   o.attention_backend = "cpu_simt";

@@ -17,6 +17,8 @@
 namespace topknot::attention {
 
 inline constexpr int64_t kMaxIndexerWorkspaceBytes = int64_t{256} << 20;
+// A context whose one row of scores takes half of that: what is chosen for the user stays below.
+inline constexpr int64_t kMaxIndexerContext = kMaxIndexerWorkspaceBytes / 2 / 4;
 
 struct IndexerShape {
   int64_t heads = 0;        // index_n_heads
