@@ -105,6 +105,12 @@ mount_all() {
   done
   mkdir "$system/dev/shm"
   ln -s /proc/self/fd "$system/dev/fd"
+  ln -s /proc/self/fd/0 "$system/dev/stdin"
+  ln -s /proc/self/fd/1 "$system/dev/stdout"
+  ln -s /proc/self/fd/2 "$system/dev/stderr"
+  mkdir "$system/dev/pts"
+  mount_in devpts newinstance,ptmxmode=0666,mode=0620 dev/pts # terminals, for the tests of a chat
+  ln -s pts/ptmx "$system/dev/ptmx"
 }
 
 # A clean environment, but for what tells the clients how to reach the network.
