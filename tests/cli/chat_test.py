@@ -20,6 +20,16 @@ def test_lines_of_a_pipe_are_turns():
     assert "> " not in done.err
 
 
+def test_a_closed_standard_input_is_an_empty_one():
+    done = topknot("run", "-m", TINY, "-q", preexec_fn=lambda: os.close(0))
+    assert (done.returncode, done.out, done.err) == (0, "", "")
+
+
+def test_a_closed_standard_output_is_an_error():
+    done = topknot("backends", preexec_fn=lambda: os.close(1))
+    assert done.returncode == EXIT["io"] and "standard output cannot be written" in done.err
+
+
 def turns(*lines, options=()):
     done = succeed(*GREEDY, "--json", *options, stdin="".join(line + "\n" for line in lines))
     return [json.loads(line) for line in done.out.splitlines()]
