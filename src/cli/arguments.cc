@@ -63,6 +63,12 @@ const CLI::App& parsed_command(const CLI::App& app) {
   return parsed.empty() ? app : *parsed.front();
 }
 
+// A word too many is the model where none was given.
+bool wants_model(const CLI::App& command) {
+  const CLI::Option* model = option_of(command, "--model");
+  return model != nullptr && model->count() == 0;
+}
+
 std::string help_of(const CLI::App& command) {
   return command.get_parent() == nullptr ? "topknot --help"
                                          : cat("topknot ", command.get_name(), " --help");
@@ -103,10 +109,12 @@ std::optional<Error> check_extras(const CLI::App& app) {
   const auto candidates = is_option    ? option_names(command)
                           : is_command ? command_names(app)
                                        : std::vector<std::string>();
+  const bool is_model = !is_option && !is_command && wants_model(command);
   return Error{.code = Code::kInvalidArgument,
                .what = cat(is_option || is_command ? "unknown " : "unexpected ", kind, " '",
                            printable(is_option ? name : wrong), "'"),
-               .fix = cat(did_you_mean(name, candidates), "see `", help_of(command), "`")};
+               .fix = cat(is_model ? "give the model with -m; " : did_you_mean(name, candidates),
+                          "see `", help_of(command), "`")};
 }
 
 Error usage_error(const CLI::ParseError& error, const CLI::App& app) {
