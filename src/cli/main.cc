@@ -48,6 +48,7 @@ int run_program(std::vector<std::string> arguments) {
   CLI::App program;
   Action action;
   declare(&program, &action);
+  if (const auto habit = check_habits(arguments, program)) return report(*habit);
   arguments = expand_short_names(std::move(arguments), program);
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
   try {

@@ -81,7 +81,7 @@ void add_sampling_options(CLI::App* app, RunOptions* o) {
 
 void add_output_options(CLI::App* app, RunOptions* o) {
   GenerateRequest& request = o->answer.request;
-  app->add_option("-n,--predict,--n-predict,--max-tokens", request.max_tokens,
+  app->add_option("-n,--n-predict,--predict,--max-tokens", request.max_tokens,
                   "most tokens to generate; -1: until a stop or the end of the context")
       ->capture_default_str();
   app->add_option("--stop", request.stop, "text that ends the answer; repeatable")

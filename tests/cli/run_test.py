@@ -89,6 +89,11 @@ def test_a_prompt_file_loses_its_mark_and_one_newline(tmp_path, text, same_as):
     assert kept > run_json(*options, "-p", b"Hi")["prompt_tokens"]
 
 
+@pytest.mark.parametrize("limit", [["-n=3"], ["--predict", "3"], ["--predict=3"]])
+def test_other_spellings_of_the_limit(limit):
+    assert len(run_json("-p", EMMA, "--temp", "0", *limit)["tokens"]) == 3
+
+
 def test_the_device_is_the_cpu():
     assert run_json("-p", "Hi", "-n", "1", "--device", "cpu")["stop"] == "length"
 
