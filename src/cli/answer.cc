@@ -34,6 +34,11 @@ std::string logprob_lines(const Completion& completion) {
   return out;
 }
 
+// " at 12.3 tokens/s"; nothing while the rate is not known.
+std::string at_rate(double tokens_per_second) {
+  return tokens_per_second > 0 ? fmt::format(" at {:.1f} tokens/s", tokens_per_second) : "";
+}
+
 }  // namespace
 
 Json completion_json(const EngineInfo& info, const Completion& completion, bool with_logprobs) {
@@ -66,12 +71,13 @@ std::string summary(const EngineInfo& info, const Completion& completion) {
   const std::string attention = info.sparse ? cat("sparse top-", info.index_topk) : "dense";
   return fmt::format(
       "attention: {}, {} ({}); sparse queries {} of {}\n"
-      "prompt: {} tokens at {:.1f} tokens/s ({} cached); generated: {} tokens at {:.1f} tokens/s\n"
+      "prompt: {} tokens{} ({} cached); generated: {} tokens{}\n"
       "stop: {}; seed: {}\n",
       info.attention_backend, attention, info.attention_reason, completion.sparse_queries,
-      completion.queries, completion.prompt_tokens, completion.prompt_tokens_per_second(),
-      completion.cached_tokens, completion.tokens.size(), completion.generation_tokens_per_second(),
-      stop_reason_name(completion.stop), completion.seed);
+      completion.queries, completion.prompt_tokens, at_rate(completion.prompt_tokens_per_second()),
+      completion.cached_tokens, completion.tokens.size(),
+      at_rate(completion.generation_tokens_per_second()), stop_reason_name(completion.stop),
+      completion.seed);
 }
 
 Result<Completion> answer(Engine* engine, std::vector<int32_t> prompt,

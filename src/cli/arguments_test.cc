@@ -50,6 +50,23 @@ TEST(Arguments, ValuesAreNeverRewritten) {
               ElementsAre("run", "-p", "-sys", "--raw", "--system-prompt", "-ub"));
 }
 
+TEST(Arguments, AValueBehindAnEqualsSignIsItsOwnWord) {
+  Program p;
+  EXPECT_THAT(expand_short_names({"run", "-s=3", "-ub=64", "-p", "-s=4", "-x=1", "--"}, p.app),
+              ElementsAre("run", "-s", "3", "--ubatch-size", "64", "-p", "-s=4", "-x=1", "--"));
+}
+
+TEST(Arguments, HabitsFromElsewhereAreRefusedAndValuesAreNone) {
+  Program p;
+  for (const char* typed : {"-ngl", "-fa", "--jinja", "-b", "-ngl=99", "-i"}) {
+    const auto error = check_habits({"run", "-p", "x", typed, "99"}, p.app);
+    ASSERT_TRUE(error.has_value()) << typed;
+    EXPECT_FALSE(error->fix.empty());
+  }
+  EXPECT_FALSE(check_habits({"run", "-p", "-ngl", "-sys", "-fa", "--", "-b"}, p.app));
+  EXPECT_FALSE(check_habits({"inspect", "-i"}, p.app));
+}
+
 TEST(Arguments, NothingIsRewrittenWithoutTheOptionOrBehindTwoDashes) {
   Program p;
   EXPECT_THAT(expand_short_names({"run", "-ctk", "bf16"}, p.app),

@@ -20,9 +20,9 @@ constexpr std::string_view kHelp =
     "/help         this list\n"
     "/reset        forget the conversation\n"
     "/system TEXT  set the system message; without TEXT, none\n"
-    "/exit, /quit  leave (also Ctrl-D, or Ctrl-C at the empty prompt)\n"
+    "/exit, /quit  leave (also Ctrl-D, or Ctrl-C twice)\n"
     "A line that ends in \\ goes on in the next one; \"\"\" begins and ends a text of many lines.\n"
-    "Ctrl-C ends an answer. A space before / sends the line as text.\n";
+    "Ctrl-C ends an answer or drops the line. A space before / sends the line as text.\n";
 constexpr std::array<std::string_view, 5> kCommands = {"/help", "/reset", "/system", "/exit",
                                                        "/quit"};
 
@@ -34,14 +34,22 @@ class Conversation {
   int run() {
     if (terminal_ && !options_.answer.quiet) write_message("/help lists the commands\n");
     LineReader reader(STDIN_FILENO);
+    bool dropped = false;  // the terminal dropped the line, and we cannot know if it was empty
     for (;;) {
       std::string turn;
       switch (reader.read_turn(terminal_ ? "> " : "", terminal_ ? ". " : "", &turn)) {
-        case Input::kText: break;
+        case Input::kText: dropped = false; break;
         case Input::kEnd:
           if (terminal_) write_message("\n");
           return 0;
-        case Input::kInterrupted: write_message("\n"); return terminal_ ? 0 : kExitInterrupt;
+        case Input::kInterrupted:
+          if (!terminal_ || dropped) {
+            write_message("\n");
+            return terminal_ ? 0 : kExitInterrupt;
+          }
+          write_message("\nCtrl-C again or Ctrl-D leaves\n");
+          dropped = true;
+          continue;
         case Input::kTooLong:
           return report(Error{.code = Code::kOutOfRange,
                               .what = "the line is too long",
@@ -93,6 +101,13 @@ class Conversation {
                             "/help lists the commands; a space before / sends the line as text")});
   }
 
+  Error with_reset(Error error) const {
+    if (error.code == Code::kOutOfRange && !history_.empty()) {
+      error.fix += "; /reset forgets the conversation so far";
+    }
+    return error;
+  }
+
   Status take_turn(std::string turn) {
     TOPKNOT_CHECK_OK(check_text(turn, "the message", "standard input"));
     std::vector<Message> messages;
@@ -102,7 +117,11 @@ class Conversation {
     Message asked{.role = "user", .content = std::move(turn)};
     messages.push_back(asked);
     TOPKNOT_TRY(auto prompt, engine_.chat_prompt(messages, options_.chat));
-    TOPKNOT_TRY(Completion completion, answer(&engine_, std::move(prompt), options_.answer));
+    auto answered = answer(&engine_, std::move(prompt), options_.answer);
+    if (!answered) return with_reset(answered.error());
+    Completion& completion = *answered;
+    // Cancelled before there was an answer: as if it had not been asked.
+    if (completion.stop == StopReason::kCancelled && completion.tokens.empty()) return {};
     history_.push_back(std::move(asked));
     // Reasoning stands in the content as it was produced: the template takes it apart.
     history_.push_back({.role = "assistant", .content = std::move(completion.text)});

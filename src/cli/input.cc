@@ -56,6 +56,17 @@ Result<std::string> read_text(const std::string& path) {
   return text;
 }
 
+std::string_view prompt_of_file(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  if (text.ends_with("\r\n")) {
+    text.remove_suffix(2);
+  } else if (text.ends_with('\n')) {
+    text.remove_suffix(1);
+  }
+  return text;
+}
+
 Status check_text(std::string_view text, std::string_view name, std::string_view where) {
   if (text.empty()) {
     return Error{.code = Code::kInvalidArgument,

@@ -1,4 +1,7 @@
 // The program: picks the command, and turns every failure into a message and an exit code.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <exception>
@@ -45,6 +48,7 @@ int run_program(std::vector<std::string> arguments) {
   CLI::App program;
   Action action;
   declare(&program, &action);
+  if (const auto habit = check_habits(arguments, program)) return report(*habit);
   arguments = expand_short_names(std::move(arguments), program);
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
   try {
@@ -67,6 +71,16 @@ int run_program(std::vector<std::string> arguments) {
   return action();
 }
 
+// A descriptor of 0, 1 or 2 that the caller closed would go to the next file that is opened. For
+// reading only: what is written to a closed output must fail, not vanish.
+void open_standard_descriptors() {
+  int fd = 0;
+  do {
+    fd = ::open("/dev/null", O_RDONLY);  // takes the lowest number that is free
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd > STDERR_FILENO) ::close(fd);
+}
+
 int run_guarded(std::vector<std::string> arguments) {
   try {
     return run_program(std::move(arguments));
@@ -87,6 +101,7 @@ int run_guarded(std::vector<std::string> arguments) {
 }  // namespace topknot::cli
 
 int main(int argc, char** argv) {
+  topknot::cli::open_standard_descriptors();
   // A reader that went away shows as a failed write, which ends the program quietly.
   std::signal(SIGPIPE, SIG_IGN);
   return topknot::cli::run_guarded({argv + (argc > 0 ? 1 : 0), argv + argc});

@@ -22,6 +22,18 @@ void log_engine(const EngineInfo& info) {
   }
 }
 
+Status check_device(const std::string& device) {
+  if (device == "cpu") return {};
+  const bool gpu = device.starts_with("cuda");
+  return Error{
+      .code = gpu ? Code::kUnsupported : Code::kInvalidArgument,
+      .what = cat("no model can be run on device '", printable(device), "'"),
+      .where = "--device",
+      .why = cat("needed: kernels for this device; found: those of the cpu",
+                 gpu ? ", GPU kernels do not exist in this version" : ""),
+      .fix = gpu ? "--device cpu; `topknot plan` says what a GPU would need" : "--device cpu"};
+}
+
 }  // namespace
 
 CLI::Option* add_model_option(CLI::App* app, std::string* model) {
@@ -48,6 +60,8 @@ void add_model_options(CLI::App* app, ContextOption context, ModelOptions* optio
                     "tokens of context; 0: chosen from the model and free memory")
         ->capture_default_str();
   }
+  app->add_option("--device", options->device, "cpu; this version runs models on no other")
+      ->capture_default_str();
   app->add_option("-t,--threads", engine.threads, "threads; 0: every core")->capture_default_str();
   app->add_option("--ubatch-size", engine.ubatch, "(-ub) most tokens of one step of prefill")
       ->capture_default_str();
@@ -68,6 +82,7 @@ void add_model_options(CLI::App* app, ContextOption context, ModelOptions* optio
 }
 
 Result<Engine> open_engine(ModelOptions* options) {
+  TOPKNOT_CHECK_OK(check_device(options->device));
   if (options->engine.quiet) set_log_level(LogLevel::kWarning);
   if (options->verbose) set_log_level(LogLevel::kDebug);
   if (!options->chat_template_file.empty()) {

@@ -15,6 +15,7 @@ enum class ContextOption : uint8_t { kYes, kNo };  // perplexity has a window in
 struct ModelOptions {
   EngineOptions engine;
   std::string chat_template_file;
+  std::string device = "cpu";
   bool verbose = false;
 };
 

@@ -33,8 +33,10 @@ struct RunOptions {
 
 void add_prompt_options(CLI::App* app, RunOptions* o) {
   o->prompt_given = app->add_option("-p,--prompt", o->prompt, "the user's message");
-  o->file_given = app->add_option("-f,--file", o->prompt_file,
-                                  "file that holds the message; - reads standard input");
+  o->file_given =
+      app->add_option("-f,--file", o->prompt_file,
+                      "file that holds the message; - reads standard input. A byte order mark "
+                      "and one newline at the end are dropped");
   o->file_given->excludes(o->prompt_given);
   app->add_option("--system-prompt", o->system, "(-sys) system message");
   app->add_flag("--raw", o->raw,
@@ -79,7 +81,7 @@ void add_sampling_options(CLI::App* app, RunOptions* o) {
 
 void add_output_options(CLI::App* app, RunOptions* o) {
   GenerateRequest& request = o->answer.request;
-  app->add_option("-n,--n-predict,--max-tokens", request.max_tokens,
+  app->add_option("-n,--n-predict,--predict,--max-tokens", request.max_tokens,
                   "most tokens to generate; -1: until a stop or the end of the context")
       ->capture_default_str();
   app->add_option("--stop", request.stop, "text that ends the answer; repeatable")
@@ -102,7 +104,8 @@ Result<std::string> read_prompt(const RunOptions& o) {
   const bool from_file = o.file_given->count() > 0;
   std::string text = o.prompt;
   if (from_file) {
-    TOPKNOT_TRY(text, read_text(o.prompt_file));
+    TOPKNOT_TRY(const std::string read, read_text(o.prompt_file));
+    text = prompt_of_file(read);
   }
   TOPKNOT_CHECK_OK(check_text(text, "the prompt", from_file ? o.prompt_file : std::string()));
   return text;
@@ -122,6 +125,14 @@ Result<int> answer_once(const RunOptions& o, Engine* engine, const std::string& 
   return done.stop == StopReason::kCancelled ? kExitInterrupt : 0;
 }
 
+Status check_max_tokens(int64_t tokens) {
+  if (tokens >= -1) return {};
+  return Error{.code = Code::kInvalidArgument,
+               .what = cat("-n ", tokens, " is no number of tokens"),
+               .why = "needed: 0 or more, or -1 for no limit of its own",
+               .fix = "-n -1 generates until a stop or the end of the context"};
+}
+
 // All that can be refused before a model is read, is.
 Result<int> run(RunOptions* o) {
   const bool one_shot = o->prompt_given->count() > 0 || o->file_given->count() > 0;
@@ -136,6 +147,7 @@ Result<int> run(RunOptions* o) {
   if (one_shot) {
     TOPKNOT_TRY(text, read_prompt(*o));
   }
+  TOPKNOT_CHECK_OK(check_max_tokens(o->answer.request.max_tokens));
   TOPKNOT_CHECK_OK(engine::check_sampling(o->answer.request.sampling));
   if (!o->system.empty()) TOPKNOT_CHECK_OK(check_text(o->system, "the system message", ""));
   TOPKNOT_TRY(Engine engine, open_engine(&o->model));

@@ -20,6 +20,16 @@ def test_lines_of_a_pipe_are_turns():
     assert "> " not in done.err
 
 
+def test_a_closed_standard_input_is_an_empty_one():
+    done = topknot("run", "-m", TINY, "-q", preexec_fn=lambda: os.close(0))
+    assert (done.returncode, done.out, done.err) == (0, "", "")
+
+
+def test_a_closed_standard_output_is_an_error():
+    done = topknot("backends", preexec_fn=lambda: os.close(1))
+    assert done.returncode == EXIT["io"] and "standard output cannot be written" in done.err
+
+
 def turns(*lines, options=()):
     done = succeed(*GREEDY, "--json", *options, stdin="".join(line + "\n" for line in lines))
     return [json.loads(line) for line in done.out.splitlines()]
@@ -66,6 +76,7 @@ def test_an_error_ends_a_piped_conversation():
     done = topknot(*GREEDY, "-c", "64", stdin=f"{EMMA}\n{'word ' * 100}\n{EMMA}\n")
     assert done.returncode == EXIT["out_of_range"]
     assert done.out == "Jane Austen wrote Emma.\n"
+    assert "/reset forgets" in done.err
     done = topknot(*GREEDY, stdin=b"Gr\xfc\xdfe\n")
     assert done.returncode == EXIT["usage"] and "byte 2" in done.err
 
@@ -123,10 +134,46 @@ def test_a_terminal_gets_a_prompt_and_ctrl_d_leaves():
     assert terminal.exit_code() == 0
 
 
-def test_ctrl_c_at_the_empty_prompt_leaves():
+def test_ctrl_c_drops_half_a_line_and_a_second_one_leaves():
     terminal = Terminal(*GREEDY)
-    terminal.wait_for("> ")
+    at = terminal.wait_for("> ")
+    for _ in range(2):  # a line between two presses makes the next one the first again
+        terminal.type("half a line")
+        at = terminal.wait_for("half a line", at)
+        terminal.type(CTRL_C)
+        at = terminal.wait_for("Ctrl-C again or Ctrl-D leaves", at)
+        at = terminal.wait_for("> ", at)
+        terminal.type(EMMA + "\n")
+        at = terminal.wait_for("Jane Austen wrote Emma.", at)
+        at = terminal.wait_for("> ", at)
     terminal.type(CTRL_C)
+    at = terminal.wait_for("leaves", at)
+    terminal.wait_for("> ", at)
+    terminal.type(CTRL_C)
+    assert terminal.exit_code() == 0
+
+
+def test_a_prompt_that_is_cancelled_leaves_no_turn():
+    terminal = Terminal(*GREEDY, "--threads", "1")
+    at = terminal.wait_for("> ")
+    terminal.type('"""\n')
+    for _ in range(60):
+        at = terminal.wait_for(". ", at)
+        terminal.type("word " * 200 + "\n")
+    at = terminal.wait_for(". ", at)
+    terminal.type('"""\n')
+    terminal.wait_for('"""', at)
+    at = len(terminal.text)
+    time.sleep(0.3)
+    terminal.type(CTRL_C)
+    at = terminal.wait_for("generated: 0 tokens\r\n", at)
+    at = terminal.wait_for("stop: cancelled", at)
+    assert " at 0.0 tokens/s" not in terminal.text
+    at = terminal.wait_for("> ", at)
+    terminal.type(EMMA + "\n")
+    at = terminal.wait_for("Jane Austen wrote Emma.", at)
+    terminal.wait_for("prompt: 11 tokens", at)  # as when it is the first message
+    terminal.type(CTRL_D)
     assert terminal.exit_code() == 0
 
 
@@ -146,7 +193,7 @@ def test_ctrl_c_ends_the_answer_only_and_the_part_stays_in_the_history():
     # An empty answer would make 2 * first - 2: the template begins with two tokens once.
     assert second > 2 * first - 2, "the partial answer was lost"
     assert cached >= first
-    terminal.type(CTRL_C)
+    terminal.type(CTRL_D)
     assert terminal.exit_code() == 0
 
 

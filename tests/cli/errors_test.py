@@ -184,6 +184,9 @@ def test_chat_template_that_jinja_refuses(tmp_path):
     (["--temp", "-1"], "usage", "--temp -1"),
     (["--override-kv", "nonsense"], "usage", "KEY=TYPE:VALUE"),
     (["--raw", "-sys", "x"], "usage", "-sys"),
+    (["-n", "-5"], "usage", "-n -5"),
+    (["--device", "cuda:0"], "unsupported", "GPU kernels do not exist"),
+    (["--device", "gpu"], "usage", "--device cpu"),
 ])
 def test_options_that_cannot_work(arguments, code, word):
     done = run(TINY, *arguments)
@@ -201,6 +204,15 @@ def test_options_that_cannot_work(arguments, code, word):
     (["run", "-m", "x", "-p", "a", "-f", "b"], ["--prompt", "--file"]),
     (["run", "-m", "x", "-p", "a", "--seed", "abc"], ["--seed", "'abc'"]),
     (["run", "-m", "x", "-p", "a", "b"], ["unexpected argument 'b'"]),
+    (["run", "-m", "x", "-ngl", "99"], ["-ngl is no option", "GPU kernels do not exist"]),
+    (["run", "-m", "x", "--n-gpu-layers=99"], ["--n-gpu-layers is no", "leave it out"]),
+    (["plan", "-m", "x", "-fa"], ["-fa", "flash attention", "--attention-backend"]),
+    (["run", "-m", "x", "-b", "64"], ["-b is no option", "use -ub"]),
+    (["run", "-m", "x", "-ctv", "f16"], ["use -ctk"]),
+    (["run", "-m", "x", "-no-cnv"], ["--raw uses no chat template"]),
+    (["run", "-m", "x", "--color", "on"], ["--color is no option", "leave it out"]),
+    (["run", "model.gguf"], ["'model.gguf'", "give the model with -m"]),
+    (["plan", "model.gguf"], ["'model.gguf'", "give the model with -m"]),
     (["run", "-m", "x", "--raw"], ["--raw"]),
     (["run", "-m", "x", "-p", "a", "--logprobs", "-1"], ["--logprobs"]),
     (["tokenize", "-m", TINY], ["there is no text"]),

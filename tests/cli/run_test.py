@@ -75,6 +75,29 @@ def test_logprobs():
     assert sum("  of  " in line for line in done.err.splitlines()) == 2
 
 
+@pytest.mark.parametrize("text, same_as", [
+    (b"Hi\n", b"Hi"), (b"Hi\r\n", b"Hi"), (b"\xef\xbb\xbfHi\n", b"Hi"), (b"Hi\n\n", b"Hi\n"),
+])
+def test_a_prompt_file_loses_its_mark_and_one_newline(tmp_path, text, same_as):
+    path = tmp_path / "prompt.txt"
+    path.write_bytes(text)
+    options = ["--raw", "--temp", "0", "-n", "4", "-q"]
+    given = run_json(*options, "-p", same_as)
+    for got in [run_json(*options, "-f", path), run_json(*options, "-f", "-", stdin=text)]:
+        assert (got["prompt_tokens"], got["tokens"]) == (given["prompt_tokens"], given["tokens"])
+    kept = run_json(*options, "-p", b"Hi\n")["prompt_tokens"]
+    assert kept > run_json(*options, "-p", b"Hi")["prompt_tokens"]
+
+
+@pytest.mark.parametrize("limit", [["-n=3"], ["--predict", "3"], ["--predict=3"]])
+def test_other_spellings_of_the_limit(limit):
+    assert len(run_json("-p", EMMA, "--temp", "0", *limit)["tokens"]) == 3
+
+
+def test_the_device_is_the_cpu():
+    assert run_json("-p", "Hi", "-n", "1", "--device", "cpu")["stop"] == "length"
+
+
 def test_limits_and_stops():
     assert run_json("-p", EMMA, "--temp", "0", "-n", "2")["stop"] == "length"
     assert run_json("-p", EMMA, "--temp", "0", "--max-tokens", "0")["tokens"] == []
