@@ -107,7 +107,7 @@ Result<std::string> read_prompt(const RunOptions& o) {
     TOPKNOT_TRY(const std::string read, read_text(o.prompt_file));
     text = prompt_of_file(read);
   }
-  TOPKNOT_CHECK_OK(check_text(text, "the prompt", from_file ? o.prompt_file : std::string()));
+  TOPKNOT_CHECK_OK(check_text(text, "the prompt", from_file ? o.prompt_file : "-p, --prompt"));
   return text;
 }
 
@@ -149,7 +149,8 @@ Result<int> run(RunOptions* o) {
   }
   TOPKNOT_CHECK_OK(check_max_tokens(o->answer.request.max_tokens));
   TOPKNOT_CHECK_OK(engine::check_sampling(o->answer.request.sampling));
-  if (!o->system.empty()) TOPKNOT_CHECK_OK(check_text(o->system, "the system message", ""));
+  if (!o->system.empty())
+    TOPKNOT_CHECK_OK(check_text(o->system, "the system message", "-sys, --system-prompt"));
   TOPKNOT_TRY(Engine engine, open_engine(&o->model));
   o->answer.quiet = o->model.engine.quiet;
   log_info(describe(engine.info()));

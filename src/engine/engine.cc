@@ -367,12 +367,14 @@ Status check_tokens(std::span<const int32_t> tokens, int64_t vocab, int64_t cont
   if (tokens.empty()) {
     return Error{.code = Code::kInvalidArgument,
                  .what = "the prompt is empty",
+                 .where = "the prompt",
                  .why = "a model continues at least one token",
                  .fix = "give a prompt with -p or -f"};
   }
   if (static_cast<int64_t>(tokens.size()) > context) {
     return Error{.code = Code::kOutOfRange,
                  .what = "the prompt is longer than the context",
+                 .where = "the prompt",
                  .why = cat(tokens.size(), " tokens; the context holds ", context),
                  .fix = "shorten it, or ask for a larger context with -c"};
   }

@@ -12,7 +12,9 @@ namespace {
 Error out_of_range(std::string_view option, double value, std::string_view range) {
   return Error{.code = Code::kInvalidArgument,
                .what = cat(option, " ", value, " is out of range"),
-               .fix = std::string(range)};
+               .where = std::string(option),
+               .why = cat("needed: ", range),
+               .fix = cat("give ", option, " a value in that range, or leave it out")};
 }
 
 bool likelier(float a, int32_t a_token, float b, int32_t b_token) {

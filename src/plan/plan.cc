@@ -64,16 +64,22 @@ Status check_ranges(const PlanRequest& request) {
   if (request.threads < 0 || request.threads > kMaxThreads) {
     return Error{.code = Code::kOutOfRange,
                  .what = cat(request.threads, " threads are out of range"),
+                 .where = "-t, --threads",
+                 .why = cat("needed: 1 to ", kMaxThreads),
                  .fix = cat("-t 1 to ", kMaxThreads, ", or 0 for every core")};
   }
   if (request.ubatch < 1 || request.ubatch > kMaxUbatch) {
     return Error{.code = Code::kOutOfRange,
                  .what = cat("a step of ", request.ubatch, " tokens is out of range"),
+                 .where = "-ub, --ubatch-size",
+                 .why = cat("needed: 1 to ", kMaxUbatch),
                  .fix = cat("--ubatch-size 1 to ", kMaxUbatch)};
   }
   if (request.sequences < 1 || request.sequences > kMaxSequences) {
     return Error{.code = Code::kOutOfRange,
                  .what = cat(request.sequences, " sequences are out of range"),
+                 .where = "-np, --parallel",
+                 .why = cat("needed: 1 to ", kMaxSequences),
                  .fix = cat("--parallel 1 to ", kMaxSequences)};
   }
   return {};
@@ -99,6 +105,7 @@ Status check_context(const model::ModelConfig& config, const PlanRequest& reques
   return Error{
       .code = Code::kOutOfRange,
       .what = cat("a context of ", request.context, " tokens is out of range"),
+      .where = "-c, --ctx-size",
       .why = cat("the model was trained for ", config.context_length, " (", config.architecture,
                  ".context_length)",
                  request.sequences > 1 ? cat(", and ", request.sequences, " sequences share ",
