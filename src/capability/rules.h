@@ -119,8 +119,8 @@ Choice choose(std::string operation, std::span<const Implementation> implementat
 // The table of every candidate with each broken rule: "needed / found / because / try".
 std::string explain(const Choice& choice);
 
-// kUnsupported with explain() as the reason; `asked` says what was wanted. `flag` is the option a
-// forced name came from, or empty.
+// kUnsupported with explain() as the reason, or kNotFound with the nearest names when no candidate
+// is called `forced`; `asked` says what was wanted.
 Error refused(const Choice& choice, const Facts& asked, std::string_view forced);
 
 }  // namespace topknot::capability
