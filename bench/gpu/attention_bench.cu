@@ -31,6 +31,7 @@ struct Candidate {
   RowFormat format;
   int tile_heads;
   int slots;  // blocks that run at once
+  bool generic;
   std::function<cudaError_t(const MlaKernelArgs&, cudaStream_t)> launch;
 };
 
@@ -52,11 +53,21 @@ std::vector<Candidate> candidates() {
       int blocks = 0;
       CHECK_CUDA(prepare_tiled_mla(kernel, &blocks));
       list.push_back({std::string(kFormatNames[format]) + "_" + std::to_string(tile_heads),
-                      kernel.format, tile_heads, blocks * sm_count(),
+                      kernel.format, tile_heads, blocks * sm_count(), false,
                       [=](const MlaKernelArgs& args, cudaStream_t stream) {
                         return launch_tiled_mla(kernel, args, stream);
                       }});
     }
+  }
+  for (int format = 0; format < kRowFormats; ++format) {
+    const auto row_format = static_cast<RowFormat>(format);
+    int blocks = 0;
+    CHECK_CUDA(prepare_generic_mla(row_format, kGenericMaxWidth, &blocks));
+    CHECK_CUDA(prepare_generic_mla(row_format, 576, &blocks));
+    list.push_back({std::string(kFormatNames[format]) + "_generic", row_format, 16,
+                    blocks * sm_count(), true, [=](const MlaKernelArgs& args, cudaStream_t stream) {
+                      return launch_generic_mla(row_format, args, stream);
+                    }});
   }
 #ifdef EXTRA
   add_extra(&list);
@@ -162,7 +173,7 @@ struct Tally {
 
 void check_one(const Candidate& candidate, const Problem& unsolved, Problem* p, int splits,
                Tally* tally) {
-  const bool in_place = splits > 1 && tally->problems % 2 == 0;
+  const bool in_place = splits > 1 && !candidate.generic && tally->problems % 2 == 0;
   const Answer answer = run(candidate, unsolved, splits, in_place);  // before the reference
   if (p->values.empty()) {
     *p = unsolved;
@@ -190,6 +201,7 @@ void check_problems(const std::vector<Candidate>& list, const std::vector<Proble
     Problem solved;
     for (const Candidate& candidate : list) {
       if (candidate.format != shape.format || candidate.name[0] == 'p') continue;
+      if (!candidate.generic && shape.rank != kRank) continue;
       for (const int splits : {3, 3, 1}) {
         check_one(candidate, unsolved, &solved, splits, &tallies[candidate.name]);
       }
@@ -220,6 +232,20 @@ std::vector<ProblemShape> shapes_of(const std::vector<int>& all_heads,
 }
 
 // ---- times
+// Shapes of small models, and the widest that the generic kernel takes.
+std::vector<ProblemShape> generic_shapes() {
+  std::vector<ProblemShape> shapes;
+  for (int format = 0; format < kRowFormats; ++format) {
+    for (const auto& [rank, rope] : std::vector<std::pair<int, int>>{
+             {16, 0}, {32, 16}, {40, 8}, {64, 16}, {128, 64}, {320, 24}, {640, 64}, {848, 64}}) {
+      for (const bool dense : {false, true}) {
+        shapes.push_back({static_cast<RowFormat>(format), 20, rank, rope, 130, 5, dense});
+      }
+    }
+  }
+  return shapes;
+}
+
 // ---------------------------------------------------------------------------------------
 
 __device__ uint32_t mix(uint32_t x) {
@@ -308,7 +334,8 @@ MlaKernelArgs timed_args(const Device& device, const Batch& batch, const Cell& c
   args.lse = batch.lse.get();
   args.partial_out = batch.partial_out.get();
   args.partial_lse = batch.partial_lse.get();
-  if (sums_in_place(cell.heads, tile_heads, splits)) args.tickets = batch.tickets.get();
+  if (tile_heads > 0 && sums_in_place(cell.heads, tile_heads, splits))
+    args.tickets = batch.tickets.get();
   args.tokens = cell.tokens;
   args.heads = cell.heads;
   args.kv_lora_rank = 512;
@@ -347,7 +374,8 @@ void time_sparse(const Device& device, const char* what, const Cell& cell, int b
           sets,
           [&](int set, cudaStream_t stream) {
             launch(candidate,
-                   timed_args(device, batch, cell, candidate.format, candidate.tile_heads, s, set),
+                   timed_args(device, batch, cell, candidate.format,
+                              candidate.generic ? 0 : candidate.tile_heads, s, set),
                    stream);
           },
           replays);
@@ -449,7 +477,10 @@ int main_of(int count, char** modes) {
   const auto want = [&](const char* mode) {
     return std::find(wanted.begin(), wanted.end(), mode) != wanted.end();
   };
-  if (want("small")) check_problems(list, shapes_of({3, 40}, {1, 100}));
+  if (want("small")) {
+    check_problems(list, shapes_of({3, 40}, {1, 100}));
+    check_problems(list, generic_shapes());
+  }
   if (want("check")) {
     check_problems(list, shapes_of({1, 8, 17, 64, 128}, {0, 1, 31, 64, 192, 1000, 2176}));
   }
@@ -461,7 +492,7 @@ int main_of(int count, char** modes) {
   std::printf("ceiling: reads %.0f GB/s\n", device.read_bytes_per_s * 1e-9);
 #ifdef EXTRA
   if (want("search")) search(device, list);
-  const std::vector<Candidate> own(list.begin(), list.begin() + 9);
+  const std::vector<Candidate> own(list.begin(), list.begin() + 12);
 #else
   const auto& own = list;
 #endif

@@ -52,18 +52,20 @@ struct Unit {
   __device__ float4 sum(const CombineArgs& args, int first, int step, float m, float* total) const {
     float4 sum = {0, 0, 0, 0};
     if (column >= args.rank) return sum;
-#pragma unroll 4
+#pragma unroll 2
     for (int s = first; s < args.splits; s += step) {
-      const int64_t part = static_cast<int64_t>(s) * args.heads;
-      const float w = exp2_approx(__ldg(lse + part) - m);
+      const int64_t position = static_cast<int64_t>(s) * args.heads;
+      const float w = exp2_approx(__ldg(lse + position) - m);
+      const auto* part = reinterpret_cast<const float4*>(out + position * args.rank);
+      const float4 v = w > 0 ? __ldg(part) : float4{0, 0, 0, 0};  // an empty part is not written
       *total += w;
-      sum = fma4(w, __ldg(reinterpret_cast<const float4*>(out + part * args.rank)), sum);
+      sum = fma4(w, v, sum);
     }
     return sum;
   }
 
   __device__ void store(const CombineArgs& args, float4 sum, float m, float total) const {
-    const float inverse = total > 0 ? 1 / total : 0;
+    const float inverse = total != 0 ? 1 / total : 0;
     if (column < args.rank) {
       *reinterpret_cast<uint2*>(args.out + row * args.rank + column) = {
           pack_bf16x2(sum.x * inverse, sum.y * inverse),

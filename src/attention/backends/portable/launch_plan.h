@@ -23,6 +23,19 @@ constexpr int splits_for(int64_t tokens, int heads, int tile_heads, int64_t rows
   return static_cast<int>((tiles + per_split - 1) / per_split);  // none of them empty
 }
 
+// The same for contexts of up to `rows` rows, which may differ: the parts are no longer than what
+// takes 75 us on an H200, so that one long context among short ones is not left to a few blocks; at
+// most `waves` times as many blocks as run at once.
+constexpr int dense_splits_for(int64_t tokens, int heads, int tile_heads, int64_t rows, int slots,
+                               int waves) {
+  constexpr int64_t kPartRows = 2048;
+  const int even = splits_for(tokens, heads, tile_heads, rows, slots);
+  const int64_t blocks = std::max<int64_t>(1, tokens * ((heads + tile_heads - 1) / tile_heads));
+  const int64_t most = std::max<int64_t>(1, int64_t{waves} * slots / blocks);
+  const int64_t fine = std::min((rows + kPartRows - 1) / kPartRows, most);
+  return std::max(even, static_cast<int>(fine));
+}
+
 // Whether the last block of a tile sums its parts itself: that saves a launch and a pass over them,
 // while there are few enough for one block to read.
 constexpr bool sums_in_place(int heads, int tile_heads, int splits) {

@@ -71,6 +71,11 @@ cudaError_t prepare_tiled_mla(const TiledKernel& kernel, int* blocks_per_sm);
 cudaError_t launch_tiled_mla(const TiledKernel& kernel, const MlaKernelArgs& args,
                              cudaStream_t stream);
 
+// The same for any R and P that are multiples of 8, up to R + P = kGenericMaxWidth (tile_shape.h);
+// tickets must be null. At most 3 times the tiled kernel's time per byte.
+cudaError_t prepare_generic_mla(RowFormat format, int width, int* blocks_per_sm);
+cudaError_t launch_generic_mla(RowFormat format, const MlaKernelArgs& args, cudaStream_t stream);
+
 // Sums the partial results into out and lse: after a launch with splits > 1 and no tickets.
 cudaError_t launch_combine(const MlaKernelArgs& args, cudaStream_t stream);
 

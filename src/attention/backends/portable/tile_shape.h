@@ -3,8 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 
 #include "attention/backends/portable/mla_kernels.h"
+
+#if defined(__CUDACC__)
+#define TOPKNOT_HOST_DEVICE __host__ __device__
+#else
+#define TOPKNOT_HOST_DEVICE
+#endif
 
 namespace topknot::attention::portable {
 
@@ -87,8 +94,51 @@ constexpr int tile_smem_bytes(const TiledKernel& kernel) {
   return kBytes[static_cast<int>(kernel.format)][tile_index(kernel.tile_heads)];
 }
 
+// The generic kernel: softmax and mask at fixed places, then 16 queries and a tile of rows as wide
+// as the model's.
+struct GenericSmem {
+  using Shape = TileShape<1>;
+  static constexpr bool kFolds = false;
+  static constexpr int kWeightSets = 1;
+  static constexpr int kScoresOffset = 0;
+  static constexpr int kWeightsOffset =
+      kScoresOffset + Shape::kDepthGroups * Shape::kHeads * kScoreStride * 4;
+  static constexpr int kFactorsOffset = kWeightsOffset + Shape::kHeads * kWeightStride * 2;
+  static constexpr int kMaskOffset = kFactorsOffset + Shape::kHeads * 4;
+  static constexpr int kScalesOffset = kMaskOffset;  // it has none
+  static constexpr int kQueriesOffset = kMaskOffset + kTileRows * 4;
+};
+inline constexpr int kGenericMaxWidth = 912;  // kv_lora_rank + qk_rope_head_dim
+inline constexpr int kGenericValueColumns = 512;
+
+TOPKNOT_HOST_DEVICE constexpr int generic_padded_width(int width) { return (width + 15) / 16 * 16; }
+// 16 beyond a multiple of 32 bytes: the rows of a matrix fall into different banks.
+TOPKNOT_HOST_DEVICE constexpr int generic_row_bytes(int width) {
+  return 2 * generic_padded_width(width) + 16;
+}
+TOPKNOT_HOST_DEVICE constexpr int generic_value_blocks(int rank) {
+  return (rank + kGenericValueColumns - 1) / kGenericValueColumns;
+}
+constexpr int generic_smem_bytes(int width) {
+  return GenericSmem::kQueriesOffset + (16 + kTileRows) * generic_row_bytes(width);
+}
+static_assert(generic_smem_bytes(kGenericMaxWidth) <= kSmemLimit);
+
 constexpr int64_t tile_blocks(int tile_heads, const MlaKernelArgs& args) {
   return args.tokens * args.splits * ((args.heads + tile_heads - 1) / tile_heads);
 }
+
+// What any kernel of this folder may ask for.
+inline constexpr int kLargestSmemBytes = [] {
+  int largest = generic_smem_bytes(kGenericMaxWidth);
+  for (int format = 0; format < kRowFormats; ++format) {
+    for (const int heads : {16, 32, 64}) {
+      const int bytes = tile_smem_bytes({static_cast<RowFormat>(format), heads});
+      if (bytes > largest) largest = bytes;
+    }
+  }
+  return largest;
+}();
+static_assert(kLargestSmemBytes <= kSmemLimit);
 
 }  // namespace topknot::attention::portable

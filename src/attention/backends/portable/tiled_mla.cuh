@@ -277,7 +277,7 @@ struct Output {
   __device__ void store(int r, const float (&o)[Shape::kValueTiles][4], float m, float l) const {
     if (head(r) >= args.heads) return;
     const int64_t row = work.token * args.heads + head(r);
-    const float inverse = l > 0 ? 1 / l : 0;
+    const float inverse = l != 0 ? 1 / l : 0;
     auto* out = static_cast<__nv_bfloat16*>(args.out) + row * kRank;
 #pragma unroll
     for (int i = 0; i < Shape::kValueTiles; ++i) {
@@ -287,18 +287,20 @@ struct Output {
     if (writes_lse() && args.lse) args.lse[row] = natural_lse(m, l);
   }
 
+  // Of an empty part only that it is empty.
   __device__ void store_partial(int r, const float (&o)[Shape::kValueTiles][4], float m,
                                 float l) const {
     if (head(r) >= args.heads) return;
     const int64_t row = partial_row(args, work.token, work.split, head(r));
-    const float inverse = l > 0 ? 1 / l : 0;
+    if (writes_lse()) args.partial_lse[row] = log2_lse(m, l);
+    if (l == 0) return;
+    const float inverse = 1 / l;
     float* out = args.partial_out + row * kRank;
 #pragma unroll
     for (int i = 0; i < Shape::kValueTiles; ++i) {
       *reinterpret_cast<float2*>(out + column(i)) =
           make_float2(o[i][2 * r] * inverse, o[i][2 * r + 1] * inverse);
     }
-    if (writes_lse()) args.partial_lse[row] = log2_lse(m, l);
   }
 
   // The sum of all parts in their order, whichever block was last.
@@ -315,6 +317,7 @@ struct Output {
       const int64_t row = partial_row(args, work.token, split, head(r));
       const float weight = exp2_approx(__ldcg(args.partial_lse + row) - *m);
       const float* part = args.partial_out + row * kRank;
+      if (weight == 0) continue;
       *l += weight;
 #pragma unroll
       for (int i = 0; i < Shape::kValueTiles; ++i) {

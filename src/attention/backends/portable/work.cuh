@@ -56,11 +56,11 @@ __device__ __forceinline__ const uint8_t* row_at(const MlaKernelArgs& args, uint
 // Natural log of a sum kept as 2^m * l; -inf for an empty one.
 __device__ __forceinline__ float natural_lse(float m, float l) {
   constexpr float kLn2 = 0.693147180559945309f;
-  return l > 0 ? (m + log2f(l)) * kLn2 : -INFINITY;
+  return l != 0 ? (m + log2f(l)) * kLn2 : -INFINITY;
 }
 
 __device__ __forceinline__ float log2_lse(float m, float l) {
-  return l > 0 ? m + log2f(l) : -INFINITY;
+  return l != 0 ? m + log2f(l) : -INFINITY;
 }
 
 // Index of a head's partial results.
