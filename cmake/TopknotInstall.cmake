@@ -34,6 +34,9 @@ if(TARGET topknot)
     INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
   install(TARGETS topknot RUNTIME)
 endif()
+set(symbol_map ${PROJECT_SOURCE_DIR}/cmake/libtopknot.map)
+target_link_options(libtopknot PRIVATE LINKER:--version-script=${symbol_map})
+set_property(TARGET libtopknot APPEND PROPERTY LINK_DEPENDS ${symbol_map})
 install(TARGETS libtopknot EXPORT topknotTargets LIBRARY)
 # Data files found by name beside the program (base/data_files.h): facts of machines, and what other
 # engines accept. The build tree looks like the install tree.
