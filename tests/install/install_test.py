@@ -59,7 +59,8 @@ def main(cmake, generator, build, compiler, sanitizers):
     with tempfile.TemporaryDirectory(prefix="topknot-install-") as folder:
         prefix = tree.install_and_move(cmake, build, folder)
         tree.expect_files(prefix, HEADERS + [
-            "share/topknot/devices/rtx-pro-6000.json", "share/topknot/catalog/vllm-2026-02.json"])
+            "share/topknot/devices/rtx-pro-6000.json", "share/topknot/catalog/vllm-2026-02.json",
+            "share/doc/topknot/LICENSE"])
         consumer = os.path.join(folder, "consumer")
         tree.build_consumer(cmake, generator, compiler, os.path.join(tree.HERE, "consumer"),
                             consumer, prefix)
