@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Proves the packages of scripts/package.sh on bare Debian systems: scripts/prove_package.sh FOLDER
 # FOLDER (outside the source tree, about 2 GB) keeps the systems between runs; remove it to begin anew.
-# The tar.gz must run in a Debian 12 to which nothing was added, and in a Debian 13; the .deb must be
-# installed by apt, and run, in another Debian 12. What it needs: scripts/chroot.sh.
+# The tar.gz must run in a Debian 12 to which nothing was added, and in a Debian 13; its library must serve
+# where a compiler is, and nothing of what Topknot uses; the .deb must be installed by apt, and run. What it
+# needs: scripts/chroot.sh.
 # shellcheck source=chroot.sh
 source "$(dirname "${BASH_SOURCE[0]}")/chroot.sh"
 
@@ -61,14 +62,39 @@ prove_program() {
   expect "Jane Austen wrote Emma." "$1" run -m $data/tiny-glm-dsa.gguf -p "Who wrote Emma?" --temp 0
 }
 
-# prove_tgz SUITE: unpacked at a place nobody expects, with a blank.
-prove_tgz() {
-  local place="/var/lib/a place $RANDOM"
-  begin "$1" "tgz-$1"
+# apt_install PACKAGE...: in the system.
+apt_install() {
+  enter "$system" / apt-get update -q >&2 || die "apt-get update failed in $system."
+  enter "$system" / env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
+    "$@" >&2 || die "apt could not install $* in $system."
+}
+
+# unpack: the tar.gz at a place nobody expects, with a blank; sets place.
+unpack() {
+  place="/var/lib/a place $RANDOM"
   mkdir "$system$place"
   tar -C "$system$place" --strip-components=1 -xzf "$(package_of '*.tar.gz')"
+}
+
+# prove_tgz SUITE
+prove_tgz() {
+  begin "$1" "tgz-$1"
+  unpack
   prove_program "$place/bin/topknot"
   finish "tgz-$1"
+}
+
+prove_library() {
+  begin bookworm library
+  apt_install g++ cmake make
+  unpack
+  cp -r "$topknot_root/examples" "$system/srv"
+  expect "Configuring done" cmake -S /srv/examples -B /srv/built "-DCMAKE_PREFIX_PATH=$place"
+  expect "Built target sparse_decode" cmake --build /srv/built
+  expect "glm-dsa, 4 layers" /srv/built/load_gguf $data/tiny-glm-dsa.gguf
+  expect "chosen" /srv/built/select_backend cpu-12-channel-server
+  expect "largest difference" /srv/built/sparse_decode
+  finish library
 }
 
 prove_deb() {
@@ -76,9 +102,7 @@ prove_deb() {
   package=$(package_of '*.deb')
   begin bookworm deb
   cp "$package" "$system/srv"
-  enter "$system" / apt-get update -q >&2 || die "apt-get update failed in $system."
-  enter "$system" / env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
-    "/srv/$(basename "$package")" >&2 || die "apt could not install $package in $system."
+  apt_install "/srv/$(basename "$package")"
   prove_program topknot
   expect "libtopknot.so" sh -c 'ldconfig -p | grep libtopknot.so'
   enter "$system" / apt-get remove -q -y topknot >&2 || die "apt could not remove topknot in $system."
@@ -90,4 +114,5 @@ package_of '*.tar.gz' >/dev/null
 package_of '*.deb' >/dev/null
 prove_tgz bookworm
 prove_tgz trixie
+prove_library
 prove_deb

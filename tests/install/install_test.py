@@ -13,6 +13,7 @@ import tree
 
 HEADERS = [f"include/topknot/{name}.h" for name in (
     "attention", "engine", "error", "export", "gguf", "plan", "version")]
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
 
 
 def check_program(prefix, workdir):
@@ -21,6 +22,14 @@ def check_program(prefix, workdir):
     shown = tree.output_of(program, "--version", cwd=workdir, env={})
     if not shown.startswith("topknot "):
         sys.exit(f"--version printed {shown!r}")
+
+
+def check_headers_stand_alone(prefix, compiler):
+    """Each header compiles by itself, without a warning, with nothing else on the path."""
+    for header in HEADERS:
+        tree.run(compiler, "-std=c++20", *STRICT, "-fsyntax-only", "-I",
+                 os.path.join(prefix, "include"), "-x", "c++", "-",
+                 input=f"#include <{header.removeprefix('include/')}>\n")
 
 
 def public_names(prefix):
@@ -68,6 +77,7 @@ def main(cmake, generator, build, compiler, sanitizers):
         print(shown, end="")
         if not shown.endswith(" Jane Austen wrote Emma.\n"):
             sys.exit("the consumer's output is wrong")
+        check_headers_stand_alone(prefix, compiler)
         check_exports(prefix)
         check_program(prefix, folder)
     return 0
