@@ -7,39 +7,10 @@
 
 #include "base/strings.h"
 #include "device/cuda/probe.h"
-#include "topknot/version.h"
+#include "device/cuda/runtime.h"
 
 namespace topknot::device {
 namespace {
-
-std::string remedy_for(cudaError_t error) {
-  switch (error) {
-    case cudaErrorInsufficientDriver:
-      return "install an NVIDIA driver for CUDA 13 or newer; without one use --device cpu";
-    case cudaErrorNoDevice:
-      return "no GPU is visible: check nvidia-smi, CUDA_VISIBLE_DEVICES and, in a container, "
-             "--gpus";
-    case cudaErrorNoKernelImageForDevice:
-    case cudaErrorInvalidDeviceFunction:
-      return cat("this program has GPU code for sm ", build_info().cuda_architectures,
-                 ": configure with -DTOPKNOT_CUDA_ARCHITECTURES set to this GPU's");
-    case cudaErrorMemoryAllocation: return "another process may hold the memory: check nvidia-smi";
-    case cudaErrorDevicesUnavailable:
-      return "another process may hold the GPU exclusively: check nvidia-smi";
-    default:
-      return "check that nvidia-smi works and that the driver is as new as this CUDA runtime";
-  }
-}
-
-Code code_for(cudaError_t error) {
-  switch (error) {
-    case cudaErrorNoKernelImageForDevice:
-    case cudaErrorInvalidDeviceFunction: return Code::kUnsupported;
-    case cudaErrorNoDevice:
-    case cudaErrorInvalidDevice: return Code::kNotFound;
-    default: return Code::kResource;
-  }
-}
 
 int attribute(int device, cudaDeviceAttr which) {
   int value = 0;
@@ -87,20 +58,6 @@ struct DeviceFree {
   void operator()(float* data) const { cudaFree(data); }
 };
 using DeviceVector = std::unique_ptr<float, DeviceFree>;
-
-// Puts the caller's current device back.
-class CurrentDevice {
- public:
-  CurrentDevice() {
-    if (cudaGetDevice(&saved_) != cudaSuccess) saved_ = 0;
-  }
-  ~CurrentDevice() { cudaSetDevice(saved_); }
-  CurrentDevice(const CurrentDevice&) = delete;
-  CurrentDevice& operator=(const CurrentDevice&) = delete;
-
- private:
-  int saved_ = 0;
-};
 
 constexpr int kProbeCount = 1000;  // not a multiple of the thread block
 constexpr size_t kProbeBytes = kProbeCount * sizeof(float);
