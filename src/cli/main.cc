@@ -37,6 +37,7 @@ void declare(CLI::App* program, Action* action) {
   add_perplexity(program, action);
   add_tokenize(program, action);
   add_backends(program, action);
+  add_doctor(program, action);
   add_synth(program, action);
   program->allow_extras();  // reported by check_extras, with near misses
   for (CLI::App* command : program->get_subcommands([](CLI::App*) { return true; })) {
