@@ -28,15 +28,25 @@ struct DoctorOptions {
   bool json = false;
 };
 
+// What came with line breaks, as an error does, on one line; and safe to print.
+std::string one_line(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const char next = c == '\n' ? ' ' : c;
+    if (next != ' ' || (!out.empty() && out.back() != ' ')) out += next;
+  }
+  return printable(out, 4096);
+}
+
 std::string to_text(const std::vector<doctor::Check>& checks) {
   std::string out;
   for (const doctor::Check& each : checks) {
     std::string row = fmt::format("{:<8} {:<15} ", doctor::verdict_name(each.verdict), each.name);
-    row += wrapped(printable(each.text, 4096), row.size(), kIndent);
+    row += wrapped(one_line(each.text), row.size(), kIndent);
     out += row + '\n';
     if (each.remedy.empty()) continue;
     out += std::string(kIndent, ' ') +
-           wrapped(cat("-> ", printable(each.remedy, 4096)), kIndent, kIndent + 3) + '\n';
+           wrapped(cat("-> ", one_line(each.remedy)), kIndent, kIndent + 3) + '\n';
   }
   const auto count = [&](doctor::Verdict verdict) {
     return std::count_if(checks.begin(), checks.end(),

@@ -197,6 +197,9 @@ void add_probes(const std::vector<attention::ProbeResult>& probes, std::vector<C
         check.verdict = std::max(check.verdict, Verdict::kNote);
         check.text += cat(which, " does not run here: ", each.refusals.front(), "; ");
         check.remedy = "`topknot backends` lists the limits of each backend";
+      } else if (!each.problem.empty()) {
+        check.verdict = Verdict::kProblem;
+        check.text += cat(which, " FAILED: ", each.problem, "; ");
       } else if (!each.passed()) {
         check.verdict = Verdict::kProblem;
         check.text += fmt::format("{} is WRONG: largest difference {:.1e}, limit {:.1e}; ", which,

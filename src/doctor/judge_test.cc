@@ -45,6 +45,9 @@ TEST(Judge, AProbeThatComputedWrongShowsTheNumber) {
                 "avx512 sparse is WRONG: largest difference 1.2e-01, limit 3.0e-04");
   found.probes.back().largest_difference = std::numeric_limits<double>::infinity();
   expect_broken(found, "cpu_simd", "largest difference inf");
+  found = healthy_host();
+  found.probes.back().problem = "no memory for the tile";
+  expect_broken(found, "cpu_simd", "portable sparse FAILED: no memory for the tile");
 }
 
 TEST(Judge, AGpuThatComputedWrongShowsTheNumber) {

@@ -184,6 +184,7 @@ Json probes_json(const std::vector<attention::ProbeResult>& probes) {
                    {"kernels", each.kernels},
                    {"selection", each.selection},
                    {"refusals", each.refusals},
+                   {"problem", safe(each.problem)},
                    {"largest_difference", finite ? Json(each.largest_difference) : Json(nullptr)},
                    {"limit", each.limit},
                    {"passed", each.passed()}});

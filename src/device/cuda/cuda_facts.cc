@@ -6,8 +6,9 @@
 #include <optional>
 
 #include "base/strings.h"
+#include "device/cuda/cuda_error.h"
+#include "device/cuda/current_device.h"
 #include "device/cuda/probe.h"
-#include "device/cuda/runtime.h"
 
 namespace topknot::device {
 namespace {
@@ -105,7 +106,7 @@ CudaFacts cuda_facts() {
   if (error != cudaSuccess) {
     facts.problem = facts.driver_version == 0 ? "no NVIDIA driver is installed"
                                               : std::string(cudaGetErrorString(error));
-    facts.remedy = remedy_for(facts.driver_version == 0 ? cudaErrorInsufficientDriver : error);
+    facts.remedy = cuda_remedy(facts.driver_version == 0 ? cudaErrorInsufficientDriver : error);
     return facts;
   }
   for (int index = 0; index < count; ++index) facts.devices.push_back(describe(index));
@@ -123,7 +124,7 @@ Status probe_cuda(int device) {
   if (error == cudaSuccess) error = add_on_gpu(a.data(), b.data(), sum.data());
   if (error != cudaSuccess) {
     cudaGetLastError();  // clears it, so that the next call does not report it again
-    return probe_error(device, code_for(error), cudaGetErrorString(error), remedy_for(error));
+    return probe_error(device, cuda_code(error), cudaGetErrorString(error), cuda_remedy(error));
   }
   for (int i = 0; i < kProbeCount; ++i) {
     const float expected = static_cast<float>(3 * i + 1);  // exact in f32

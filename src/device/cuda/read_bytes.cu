@@ -28,8 +28,8 @@ __global__ void __launch_bounds__(kThreads) read_bytes(ReadBytesArgs args) {
 
 }  // namespace
 
-cudaError_t launch_read_bytes(const ReadBytesArgs& args) {
-  read_bytes<<<args.blocks, kThreads>>>(args);
+cudaError_t launch_read_bytes(const ReadBytesArgs& args, cudaStream_t stream) {
+  read_bytes<<<args.blocks, kThreads, 0, stream>>>(args);
   return cudaGetLastError();
 }
 

@@ -2,7 +2,7 @@
 // gives at most. The sum proves that every byte was read.
 //   data  u32  [words]   device memory, 16-byte aligned; words a multiple of 4
 //   sum   u32  [1]       device memory; the words are added to it, modulo 2^32
-// Enqueues on the default stream and returns the launch status.
+// Enqueues on `stream` and returns the launch status.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,6 +17,6 @@ struct ReadBytesArgs {
   uint32_t* sum;
   int blocks;  // some for each multiprocessor
 };
-cudaError_t launch_read_bytes(const ReadBytesArgs& args);
+cudaError_t launch_read_bytes(const ReadBytesArgs& args, cudaStream_t stream);
 
 }  // namespace topknot::device

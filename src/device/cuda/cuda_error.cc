@@ -1,11 +1,11 @@
-#include "device/cuda/runtime.h"
+#include "device/cuda/cuda_error.h"
 
 #include "base/strings.h"
 #include "topknot/version.h"
 
 namespace topknot::device {
 
-std::string remedy_for(cudaError_t error) {
+std::string cuda_remedy(cudaError_t error) {
   switch (error) {
     case cudaErrorInsufficientDriver:
       return "install an NVIDIA driver for CUDA 13 or newer; without one use --device cpu";
@@ -24,7 +24,7 @@ std::string remedy_for(cudaError_t error) {
   }
 }
 
-Code code_for(cudaError_t error) {
+Code cuda_code(cudaError_t error) {
   switch (error) {
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorInvalidDeviceFunction: return Code::kUnsupported;
@@ -32,6 +32,16 @@ Code code_for(cudaError_t error) {
     case cudaErrorInvalidDevice: return Code::kNotFound;
     default: return Code::kResource;
   }
+}
+
+Status cuda_status(cudaError_t error, int device, std::string_view what) {
+  if (error == cudaSuccess) return {};
+  cudaGetLastError();
+  return Error{.code = cuda_code(error),
+               .what = std::string(what),
+               .where = cat("cuda:", device),
+               .why = cudaGetErrorString(error),
+               .fix = cuda_remedy(error)};
 }
 
 }  // namespace topknot::device

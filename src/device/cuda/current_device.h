@@ -1,30 +1,25 @@
-// What every caller of the CUDA runtime in this folder shares. Host code of builds with GPU code
-// only.
+// The CUDA runtime's current device of this thread, changed for a scope.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
-#include <string>
-
-#include "topknot/error.h"
-
 namespace topknot::device {
 
-// What a user can do about it.
-std::string remedy_for(cudaError_t error);
-Code code_for(cudaError_t error);
-
-// Puts the caller's current device back.
+// Puts the caller's current device back at the end.
 class CurrentDevice {
  public:
   CurrentDevice() {
     if (cudaGetDevice(&saved_) != cudaSuccess) saved_ = 0;
   }
+  explicit CurrentDevice(int device) : CurrentDevice() { error_ = cudaSetDevice(device); }
   ~CurrentDevice() { cudaSetDevice(saved_); }
   CurrentDevice(const CurrentDevice&) = delete;
   CurrentDevice& operator=(const CurrentDevice&) = delete;
 
+  cudaError_t error() const { return error_; }
+
  private:
+  cudaError_t error_ = cudaSuccess;
   int saved_ = 0;
 };
 
