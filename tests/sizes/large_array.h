@@ -37,7 +37,8 @@ class SparseArray {
 };
 
 // One piece of memory, seen again and again one after the other, and another piece of the same size
-// behind: all of it can be read and written, and takes the memory of two pieces.
+// behind: all of it can be read and written, and takes the memory of two pieces. (A process's
+// resident size counts a page as often as it is seen; what is taken from the machine does not.)
 class RepeatedArray {
  public:
   RepeatedArray(int64_t piece, int64_t repeats) : piece_(piece), pieces_(repeats + 1) {
