@@ -8,6 +8,7 @@
 #include <new>
 #include <sstream>
 
+#include "base/mapped_range.h"
 #include "base/strings.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -105,5 +106,6 @@ int main(int argc, char** argv) {
   topknot::cli::open_standard_descriptors();
   // A reader that went away shows as a failed write, which ends the program quietly.
   std::signal(SIGPIPE, SIG_IGN);
+  topknot::report_lost_files(topknot::cli::exit_code(topknot::Code::kIo));
   return topknot::cli::run_guarded({argv + (argc > 0 ? 1 : 0), argv + argc});
 }
