@@ -17,5 +17,6 @@ void add_tokenize(CLI::App* program, Action* action);
 void add_backends(CLI::App* program, Action* action);
 void add_doctor(CLI::App* program, Action* action);
 void add_synth(CLI::App* program, Action* action);
+void add_bench(CLI::App* program, Action* action);
 
 }  // namespace topknot::cli
