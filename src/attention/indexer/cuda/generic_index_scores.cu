@@ -7,6 +7,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
+constexpr int kTileKeys = 16;     // rows of an A operand
 constexpr int kMaxSegments = 64;  // blocks that share a row
 
 // A operand of one k-step in the natural order of dims: rows g and g + 8, dims 2t and 2t + 8 on.
@@ -38,12 +39,12 @@ __device__ void score_tile(const IndexScoresArgs& args, int64_t token, const std
     for (int step = 0; step < steps; ++step) {
       uint32_t a[4];
       load_key_step<kFormat>(tile, row_bytes, step, lane, a);
-      uint32_t b0 = 0, b1 = 0;
+      uint32_t b[2] = {};
       if (head < args.heads) {
-        b0 = *reinterpret_cast<const uint32_t*>(q + step * 16);
-        b1 = *reinterpret_cast<const uint32_t*>(q + step * 16 + 8);
+        b[0] = *reinterpret_cast<const uint32_t*>(q + step * 16);
+        b[1] = *reinterpret_cast<const uint32_t*>(q + step * 16 + 8);
       }
-      multiply_tile<kFormat>(dots, a, b0, b1);
+      multiply_tile<kFormat>(dots, a, b);
     }
     for (int i = 0; i < 2; ++i) {
       const int column = first + lane % 4 * 2 + i;
@@ -73,7 +74,8 @@ __global__ void __launch_bounds__(kThreads)
     const std::byte* tile = args.key_rows + slot * row_bytes;
     float sums[2] = {};
     score_tile<kFormat>(args, token, tile, row_bytes, lane, sums);
-    float score = sum_over_heads(sums, lane);
+    const float pair = add_across(sums[0], sums[1], lane, 1);
+    float score = pair + __shfl_xor_sync(0xFFFF'FFFFu, pair, 2);
     const int at = lane / 4 + lane % 2 * 8;
     if constexpr (kFormat == IndexKeyFormat::kFp8) score *= fp8_key_scale(tile, at);
     if (lane % 4 < 2 && begin + at < visible) row[begin + at] = score;

@@ -1,12 +1,19 @@
-// What the score kernels share: 16 keys as the A operand of mma.sync, one query's heads as B, and
+// What the score kernels share: mma.sync tiles of keys and heads in the registers of a warp, and
 // the sum over heads. Everything is code of sm_80.
 //
-// The order in which a dot product visits its 128 dimensions is free as long as both operands agree
-// on it. Lane (g, t) = (lane / 4, lane % 4) of a fragment holds, of rows g and g + 8, 16 bytes at a
-// time: one load fills the A registers of two k-steps without ldmatrix or shared memory.
-//   bf16   chunk c of 4 is dims 32c + 8t ..: a quad reads 64 contiguous bytes of a row
-//   fp8    chunk c is dims 32t + 8c ..: words 33 * g + 8t + i of a tile of 132-byte rows fall into
-//          32 different banks
+// Two freedoms keep shuffles and copies away. The order in which a dot product visits its 128
+// dimensions is free as long as both operands agree on it: of a k-step s, lane (g, t) = (lane / 4,
+// lane % 4) holds four adjacent dimensions, of which the first two stand for 2t, 2t + 1 of the
+// instruction and the others for 2t + 8, 2t + 9. And a dot product is the same whether keys are the
+// A or the B operand:
+//   decode   keys are B (8 columns). Two registers of a k-step are adjacent, so 16 bytes of a row
+//            are loaded straight into place. Heads are A, arranged once for each query.
+//   prefill  heads are B, since they stream: 16 bytes of a query are copied straight into place.
+//            Keys are A (16 rows), loaded once.
+//
+// The sum over heads is the same in both, bit for bit: head 8n + 2t + e is added in the order
+// n = p, p + 2, ..; e = 0, 1 for each of 8 pairs (p, t); then over p, the low bit of t, its high
+// bit.
 #pragma once
 
 #include <cstddef>
@@ -17,36 +24,38 @@
 namespace topknot::attention {
 
 inline constexpr int kTunedHeadDim = 128;
-inline constexpr int kTileKeys = 16;              // m of m16n8k16
-inline constexpr int kKeySteps = 128 / 16;        // k-steps of a dot product
-inline constexpr int kHeadTileChunks = 4 * 32;    // 16-byte chunks of 8 heads of one query
-inline constexpr float kFp8AsHalfScale = 0x1p8f;  // e4m3_pair_as_half() is 2^-8 of the value
+inline constexpr int kKeySteps = kTunedHeadDim / 16;  // k-steps of a dot product
+inline constexpr float kFp8AsHalfScale = 0x1p8f;      // e4m3_pair_as_half() is 2^-8 of the value
 
-using KeyFragment = uint32_t[kKeySteps][4];
-
-__device__ inline void mma_m16n8k16_f32_bf16_bf16_f32(float (&c)[4], const uint32_t (&a)[4],
-                                                      uint32_t b0, uint32_t b1) {
+// d = a b + c
+__device__ inline void mma_m16n8k16_f32_bf16_bf16_f32(float (&d)[4], const uint32_t (&a)[4],
+                                                      const uint32_t (&b)[2], const float (&c)[4]) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-      "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+      "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]),
+        "f"(c[2]), "f"(c[3]));
 }
 
-__device__ inline void mma_m16n8k16_f32_f16_f16_f32(float (&c)[4], const uint32_t (&a)[4],
-                                                    uint32_t b0, uint32_t b1) {
+__device__ inline void mma_m16n8k16_f32_f16_f16_f32(float (&d)[4], const uint32_t (&a)[4],
+                                                    const uint32_t (&b)[2], const float (&c)[4]) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-      "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+      "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]),
+        "f"(c[2]), "f"(c[3]));
 }
 
+// One k-step of a tile; the first starts from zero, which takes no register.
 template <IndexKeyFormat kFormat>
-__device__ inline void multiply_tile(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
-                                     uint32_t b1) {
+__device__ inline void multiply_tile(float (&dots)[4], const uint32_t (&a)[4],
+                                     const uint32_t (&b)[2], bool first = false) {
+  const float c[4] = {first ? 0.0f : dots[0], first ? 0.0f : dots[1], first ? 0.0f : dots[2],
+                      first ? 0.0f : dots[3]};
   if constexpr (kFormat == IndexKeyFormat::kBf16) {
-    mma_m16n8k16_f32_bf16_bf16_f32(c, a, b0, b1);
+    mma_m16n8k16_f32_bf16_bf16_f32(dots, a, b, c);
   } else {
-    mma_m16n8k16_f32_f16_f16_f32(c, a, b0, b1);
+    mma_m16n8k16_f32_f16_f16_f32(dots, a, b, c);
   }
 }
 
@@ -58,16 +67,18 @@ __device__ inline float relu(float x) {
 }
 
 // A key is read once by a block: it need not displace what stays in the first-level cache.
+// Neighbours of its 32-byte sectors are wanted next: fetching 256 bytes at a time from memory is
+// worth 7 to 10 % of the bandwidth (64 x 32K keys on an H200: 149 to 139 us).
 __device__ inline uint4 load_once(const std::byte* from) {
   uint4 v;
-  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0,%1,%2,%3}, [%4];"
                : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
                : "l"(from));
   return v;
 }
 
 __device__ inline void copy_async_16(void* shared, const void* global) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+  asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16;" ::"r"(
                    static_cast<uint32_t>(__cvta_generic_to_shared(shared))),
                "l"(global)
                : "memory");
@@ -79,17 +90,13 @@ __device__ inline void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
-// `tile` is the first of 16 consecutive rows of 256 bytes.
-__device__ inline void load_bf16_keys(const std::byte* tile, int lane, KeyFragment& a) {
-  const std::byte* row = tile + (lane / 4) * (kTunedHeadDim * 2) + (lane % 4) * 16;
-#pragma unroll
-  for (int c = 0; c < 4; ++c) {
-    const uint4 low = load_once(row + c * 64);
-    const uint4 high = load_once(row + c * 64 + 8 * kTunedHeadDim * 2);
-    a[2 * c][0] = low.x, a[2 * c][1] = high.x, a[2 * c][2] = low.y, a[2 * c][3] = high.y;
-    a[2 * c + 1][0] = low.z, a[2 * c + 1][1] = high.z;
-    a[2 * c + 1][2] = low.w, a[2 * c + 1][3] = high.w;
-  }
+// Lane t's four dimensions of k-step s are dims_of(s, t) on: 8 adjacent ones for two steps.
+//   bf16   a quad of lanes reads 64 contiguous bytes of a row
+//   fp8    words 33 * g + 8t + s of a tile of 132-byte rows fall into 32 different banks
+template <IndexKeyFormat kFormat>
+__host__ __device__ constexpr int dims_of(int step, int t) {
+  return kFormat == IndexKeyFormat::kBf16 ? step / 2 * 32 + t * 8 + step % 2 * 4
+                                          : t * 32 + step * 4;
 }
 
 // Bytes kLow and kLow + 1 of `word`, e4m3, as two f16 that are exactly 2^-8 of them: sign, exponent
@@ -100,93 +107,16 @@ __device__ inline uint32_t e4m3_pair_as_half(uint32_t word) {
   return (spread & 0x8000'8000u) | ((spread >> 1) & 0x3F80'3F80u);
 }
 
-// `tile` is the first of 16 consecutive rows of 132 bytes, in shared or global memory.
-__device__ inline void load_fp8_keys(const std::byte* tile, int lane, KeyFragment& a) {
-  constexpr int kRowWords = kFp8IndexRowBytes / 4;
-  const auto* row =
-      reinterpret_cast<const uint32_t*>(tile) + (lane / 4) * kRowWords + (lane % 4) * 8;
-#pragma unroll
-  for (int i = 0; i < kKeySteps; ++i) {
-    const uint32_t low = row[i];
-    const uint32_t high = row[8 * kRowWords + i];
-    a[i][0] = e4m3_pair_as_half<0>(low);
-    a[i][1] = e4m3_pair_as_half<0>(high);
-    a[i][2] = e4m3_pair_as_half<2>(low);
-    a[i][3] = e4m3_pair_as_half<2>(high);
-  }
-}
-
-__device__ inline float fp8_key_scale(const std::byte* tile, int row) {
-  return *reinterpret_cast<const float*>(tile + row * kFp8IndexRowBytes + kFp8IndexHeadDim) *
+__device__ inline float fp8_key_scale(const std::byte* rows, int row) {
+  return *reinterpret_cast<const float*>(rows + row * kFp8IndexRowBytes + kFp8IndexHeadDim) *
          kFp8AsHalfScale;
 }
 
-// Where chunk `i` of a query's B fragments comes from, in elements from the query's first. The
-// fragments of head tile n are chunks [n * 128, n * 128 + 128): four for each lane, lanes adjacent,
-// so that shared memory is read without conflicts.
-template <IndexKeyFormat kFormat>
-__device__ inline int query_chunk_source(int i) {
-  const int head = i / kHeadTileChunks * 8 + i % 32 / 4;
-  const int c = i / 32 % 4;
-  const int t = i % 4;
-  return head * kTunedHeadDim +
-         (kFormat == IndexKeyFormat::kBf16 ? 32 * c + 8 * t : 32 * t + 8 * c);
-}
-
-// Adds to sums[2m] and sums[2m + 1] this lane's part of the scores of rows g and g + 8 of tile m:
-// heads 2t, 2t + 1 of each head tile. kGroup head tiles are in flight at once.
-template <IndexKeyFormat kFormat, int kHeadTiles, int kTiles, int kGroup>
-__device__ inline void score_keys(const KeyFragment (&a)[kTiles], const uint4* query,
-                                  const float* weights, int lane, float (&sums)[2 * kTiles]) {
-#pragma unroll
-  for (int first = 0; first < kHeadTiles; first += kGroup) {
-    float dots[kTiles][kGroup][4] = {};
-#pragma unroll
-    for (int c = 0; c < 4; ++c) {
-#pragma unroll
-      for (int n = 0; n < kGroup; ++n) {
-        const uint4 b = query[(first + n) * kHeadTileChunks + c * 32 + lane];
-#pragma unroll
-        for (int m = 0; m < kTiles; ++m) multiply_tile<kFormat>(dots[m][n], a[m][2 * c], b.x, b.y);
-#pragma unroll
-        for (int m = 0; m < kTiles; ++m) {
-          multiply_tile<kFormat>(dots[m][n], a[m][2 * c + 1], b.z, b.w);
-        }
-      }
-    }
-#pragma unroll
-    for (int n = 0; n < kGroup; ++n) {
-      const float2 w = reinterpret_cast<const float2*>(weights)[(first + n) * 4 + lane % 4];
-#pragma unroll
-      for (int m = 0; m < kTiles; ++m) {
-        sums[2 * m] = fmaf(w.x, relu(dots[m][n][0]), sums[2 * m]);
-        sums[2 * m] = fmaf(w.y, relu(dots[m][n][1]), sums[2 * m]);
-        sums[2 * m + 1] = fmaf(w.x, relu(dots[m][n][2]), sums[2 * m + 1]);
-        sums[2 * m + 1] = fmaf(w.y, relu(dots[m][n][3]), sums[2 * m + 1]);
-      }
-    }
-  }
-}
-
-// Of two values that each lane of a quad has a part of, the sum of the first in lanes 0 and 2, of
-// the second in lanes 1 and 3: t is added to t ^ 1, then the pairs to each other.
-__device__ inline float add_lane_pairs(float first, float second, int lane) {
-  const bool odd = (lane & 1) != 0;
-  return (odd ? second : first) + __shfl_xor_sync(0xFFFF'FFFFu, odd ? first : second, 1);
-}
-
-// The score of row g + 8 * (t % 2) of a tile.
-__device__ inline float sum_over_heads(const float (&sums)[2], int lane) {
-  const float pair = add_lane_pairs(sums[0], sums[1], lane);
-  return pair + __shfl_xor_sync(0xFFFF'FFFFu, pair, 2);
-}
-
-// The score of row g + 8t of two adjacent tiles.
-__device__ inline float sum_over_heads(const float (&sums)[4], int lane) {
-  const float first = add_lane_pairs(sums[0], sums[1], lane);
-  const float second = add_lane_pairs(sums[2], sums[3], lane);
-  const bool high = (lane & 2) != 0;
-  return (high ? second : first) + __shfl_xor_sync(0xFFFF'FFFFu, high ? first : second, 2);
+// Of two values that each lane has a part of: the sum over this lane and its partner, of the first
+// where `bit` of the lane is 0, of the second where it is 1.
+__device__ inline float add_across(float first, float second, int lane, int bit) {
+  const bool high = (lane & bit) != 0;
+  return (high ? second : first) + __shfl_xor_sync(0xFFFF'FFFFu, high ? first : second, bit);
 }
 
 }  // namespace topknot::attention

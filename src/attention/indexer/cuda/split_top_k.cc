@@ -1,38 +1,40 @@
+// The split selection: its workspace, how many blocks take part in a row, and its two launches.
 #include "attention/indexer/cuda/top_k.h"
 
 namespace topknot::attention {
 namespace {
 
-// Twice the multiprocessors of the largest devices: more parts of a row only cost more launches.
+// About two blocks for each multiprocessor of the largest devices.
 constexpr int64_t kWantedBlocks = 256;
-constexpr int kUsualParts = 64;
 
-constexpr int64_t kRowBytes = kSplitTopKBins * sizeof(uint32_t) + sizeof(TopKCounters) +
-                              kMaxSplitTopKParts * sizeof(TopKPart) +
-                              kSplitTopKListed * sizeof(TopKCandidate);
-
-int parts_of(int64_t rows) {
+int64_t parts_of(int64_t rows) {
   const int64_t parts = kWantedBlocks / rows;
-  return static_cast<int>(parts < 1 ? 1 : parts > kUsualParts ? kUsualParts : parts);
+  return parts < 1 ? 1 : parts > kMaxSplitTopKParts ? kMaxSplitTopKParts : parts;
 }
+
+constexpr int64_t kPartBytes =
+    kSplitTopKPartListed * sizeof(TopKCandidate) + sizeof(uint32_t) * 4;  // keeps 16-byte alignment
 
 }  // namespace
 
-int64_t split_top_k_workspace_bytes(int64_t rows) { return rows * kRowBytes; }
+int64_t split_top_k_workspace_bytes(int64_t rows) {
+  return rows * (kSplitTopKBins * int64_t{sizeof(uint32_t)} + 16 + parts_of(rows) * kPartBytes);
+}
 
 cudaError_t launch_split_top_k(const TopKArgs& args, void* workspace, cudaStream_t stream) {
-  if (args.k < 1 || args.rows > INT32_MAX / kUsualParts || args.scores_stride % 4 != 0) {
+  if (args.k < 1 || args.rows > INT32_MAX / kMaxSplitTopKParts || args.scores_stride % 4 != 0) {
     return cudaErrorInvalidValue;
   }
   if (args.rows == 0) return cudaSuccess;
+  const int64_t parts = parts_of(args.rows);
   SplitTopKArgs split = {};
   split.top_k = args;
-  split.parts = parts_of(args.rows);
+  split.parts = static_cast<int32_t>(parts);
   split.histogram = static_cast<uint32_t*>(workspace);
-  split.counters = reinterpret_cast<TopKCounters*>(split.histogram + args.rows * kSplitTopKBins);
-  split.part_table = reinterpret_cast<TopKPart*>(split.counters + args.rows);
-  split.candidates =
-      reinterpret_cast<TopKCandidate*>(split.part_table + args.rows * kMaxSplitTopKParts);
+  split.candidates = reinterpret_cast<TopKCandidate*>(split.histogram + args.rows * kSplitTopKBins);
+  split.arrived =
+      reinterpret_cast<uint32_t*>(split.candidates + args.rows * parts * kSplitTopKPartListed);
+  split.listed = split.arrived + args.rows;
   const cudaError_t error = launch_top_k_histogram(split, stream);
   return error == cudaSuccess ? launch_top_k_gather(split, stream) : error;
 }

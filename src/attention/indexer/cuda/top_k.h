@@ -28,36 +28,30 @@ struct TopKArgs {
 cudaError_t launch_row_top_k(const TopKArgs& args, cudaStream_t stream);
 
 // Several blocks for each row: for a few long rows. A histogram of the leading bits finds a bound
-// that few scores pass; the last block to arrive selects among those. Rows where more than
-// kSplitTopKListed pass (nearly equal scores) are selected by that block alone: exact, slower.
+// that few scores pass; the last block to arrive selects among those. A row where more than
+// kSplitTopKListed pass, or more than kSplitTopKPartListed in one part (nearly equal scores), is
+// selected by that block alone: exact, slower.
 inline constexpr int kSplitTopKBins = 4096;    // leading 12 bits: sign, exponent, three of mantissa
 inline constexpr int kSplitTopKListed = 8192;  // of one row
-inline constexpr int kMaxSplitTopKParts = 128;  // blocks of one row
+inline constexpr int kSplitTopKPartListed = 4096;
+inline constexpr int kMaxSplitTopKParts = 64;  // blocks of one row
 
 struct TopKCandidate {
   uint32_t key;  // orders as the scores do
   int32_t index;
 };
-struct TopKPart {  // of a row's candidates, in the order of their indices
-  uint32_t first;  // in the row's list
-  uint32_t count;
-};
-struct TopKCounters {
-  uint32_t listed;  // candidates of all parts so far, also where the list has no room for them
-  uint32_t arrived;
-};
 
 // Bytes of workspace for `rows` rows.
 int64_t split_top_k_workspace_bytes(int64_t rows);
 
-// How split_top_k's kernels see that workspace. All zero before the first launch; each launch
-// leaves histogram and counters zero again.
+// How the kernels of the split selection see that workspace. Histogram and counters are zero before
+// the first launch, and each launch leaves them zero again.
 struct SplitTopKArgs {
   TopKArgs top_k;
   uint32_t* histogram;        // [rows, kSplitTopKBins]
-  TopKCounters* counters;     // [rows]
-  TopKPart* part_table;       // [rows, kMaxSplitTopKParts]
-  TopKCandidate* candidates;  // [rows, kSplitTopKListed]
+  uint32_t* arrived;          // [rows]         blocks that have listed their part
+  uint32_t* listed;           // [rows, parts]  candidates, also where the list has no room
+  TopKCandidate* candidates;  // [rows, parts, kSplitTopKPartListed]  in the order of the row
   int32_t parts;              // 1 .. kMaxSplitTopKParts blocks for each row
 };
 
