@@ -38,18 +38,21 @@ struct DenseRows {
   const int32_t* visible = nullptr;   // i32 [tokens]: keys 0 .. visible-1 are read
 };
 
+// Pointers are of the memory that the backend works on: the host's, or its GPU's, 16-byte aligned
+// there. T is the backend's type of activations: f32 on the host, bf16 on a GPU.
 struct MlaArgs {
-  const float* q =
-      nullptr;  // f32 [tokens, H, D]; first R already multiplied by W_UK, rope on the last P
+  const void* q =
+      nullptr;  // T [tokens, H, D]; first R already multiplied by W_UK, rope on the last P
   kvcache::CacheRows kv;  // one latent row per slot, shared by all heads
   Selection selection = Selection::kSparse;
   SparseRows sparse;  // for kSparse
   DenseRows dense;    // for kDense
   int64_t tokens = 0;
-  float sm_scale = 0;    // 1/sqrt(qk_nope_head_dim + qk_rope_head_dim), times mscale^2 under YaRN
-  float* out = nullptr;  // f32 [tokens, H, R]; zeros where nothing is selected
+  float sm_scale = 0;   // 1/sqrt(qk_nope_head_dim + qk_rope_head_dim), times mscale^2 under YaRN
+  void* out = nullptr;  // T [tokens, H, R]; zeros where nothing is selected
   float* lse =
       nullptr;  // f32 [tokens, H]; natural log; -inf where nothing is selected; may be null
+  void* stream = nullptr;  // of a GPU backend: the cudaStream_t it enqueues on
 };
 
 // What a backend sizes its scratch for; run() allocates nothing.
@@ -60,25 +63,41 @@ struct MlaShape {
   int64_t width() const { return kv_lora_rank + qk_rope_head_dim; }
 };
 
-// What host backends run on. Not owned.
-struct HostResources {
+// The calls of one step, which differ in their rows only.
+struct MlaBatch {
+  Selection selection = Selection::kSparse;
+  int64_t tokens = 0;
+  int64_t topk = 0;         // sparse: the width of topk_slots
+  int64_t max_visible = 0;  // dense: the most keys that a token reads, or an upper bound of it
+};
+
+// What backends run on. Not owned. A host backend needs the first two, a GPU backend the last.
+struct Resources {
   ThreadPool* pool = nullptr;
   const ops::Kernels* kernels = nullptr;
+  int cuda_device = 0;
 };
 
 class Attention {
  public:
   virtual ~Attention() = default;
-  virtual void run(const MlaArgs& args) = 0;
+  // Host work of a step, before its first run(): how a GPU divides the work, say.
+  virtual Status plan(const MlaBatch& batch) = 0;
+  // Computes on the host; on a GPU only enqueues, without allocation or synchronisation, so that it
+  // can be captured in a graph. `args` must be of the planned batch.
+  virtual Status run(const MlaArgs& args) = 0;
 };
 
 struct Backend {
   std::string_view name;
   std::string_view description;
   std::span<const Rule> rules;
-  std::unique_ptr<Attention> (*create)(const MlaShape& shape, const HostResources& host);
-  // Scratch that create() takes for so many threads.
+  // Takes its scratch: kResource when memory runs out, whatever a device says otherwise.
+  Result<std::unique_ptr<Attention>> (*create)(const MlaShape& shape, const Resources& resources);
+  // Scratch that create() takes for so many host threads.
   int64_t (*workspace_bytes)(const MlaShape& shape, int threads);
+  // Element type T of queries and outputs.
+  capability::ActivationType activations = capability::ActivationType::kF32;
 };
 
 }  // namespace topknot::attention

@@ -8,6 +8,7 @@
 #include "attention/registry.h"
 #include "base/assert.h"
 #include "base/strings.h"
+#include "base/try.h"
 
 namespace topknot::attention {
 namespace {
@@ -74,8 +75,8 @@ struct Outcome {
   std::vector<float> out, lse;
 };
 
-Outcome run(const Backend& backend, const Tile& tile, Selection selection,
-            const HostResources& host) {
+Result<Outcome> run(const Backend& backend, const Tile& tile, Selection selection,
+                    const Resources& resources) {
   Outcome result;
   result.out.assign(static_cast<size_t>(kTokens * kShape.heads * kShape.kv_lora_rank), NAN);
   result.lse.assign(static_cast<size_t>(kTokens * kShape.heads), NAN);
@@ -90,7 +91,9 @@ Outcome run(const Backend& backend, const Tile& tile, Selection selection,
   args.sm_scale = 1 / std::sqrt(static_cast<float>(kShape.width()));
   args.out = result.out.data();
   args.lse = result.lse.data();
-  backend.create(kShape, host)->run(args);
+  TOPKNOT_TRY(const std::unique_ptr<Attention> attention, backend.create(kShape, resources));
+  TOPKNOT_CHECK_OK(attention->plan({selection, kTokens, kTopk, kContext}));
+  TOPKNOT_CHECK_OK(attention->run(args));
   return result;
 }
 
@@ -119,11 +122,11 @@ Facts facts_of(Selection selection) {
 
 }  // namespace
 
-std::vector<ProbeResult> probe_backend(const Backend& backend, const HostResources& host) {
+std::vector<ProbeResult> probe_backend(const Backend& backend, const Resources& resources) {
   std::vector<ProbeResult> results;
   for (const Selection selection : {Selection::kSparse, Selection::kDense}) {
     ProbeResult result{.backend = std::string(backend.name),
-                       .kernels = host.kernels->name,
+                       .kernels = resources.kernels->name,
                        .selection = selection == Selection::kSparse ? "sparse" : "dense",
                        .limit = kLimit};
     const Facts asked = facts_of(selection);
@@ -133,11 +136,16 @@ std::vector<ProbeResult> probe_backend(const Backend& backend, const HostResourc
     }
     if (result.refusals.empty()) {
       const Tile tile = make_tile();
-      const Outcome got = run(backend, tile, selection, host);
+      const Result<Outcome> got = run(backend, tile, selection, resources);
       const Backend& reference = chosen_backend(select_backend(asked, "cpu_reference"));
-      const Outcome want = run(reference, tile, selection, host);
-      result.largest_difference =
-          std::max(largest_difference(got.out, want.out), largest_difference(got.lse, want.lse));
+      const Result<Outcome> want = run(reference, tile, selection, resources);
+      TOPKNOT_ASSERT(want.has_value());  // it has no way to fail
+      if (got) {
+        result.largest_difference = std::max(largest_difference(got->out, want->out),
+                                             largest_difference(got->lse, want->lse));
+      } else {
+        result.problem = got.error().to_string();
+      }
     }
     results.push_back(std::move(result));
   }

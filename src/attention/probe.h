@@ -16,14 +16,15 @@ struct ProbeResult {
   std::string kernels;                // instruction set of host backends
   std::string selection;              // "sparse" or "dense"
   std::vector<std::string> refusals;  // why it was not run here; empty when it was
+  std::string problem;                // what create() or run() said, if one of them failed
   double largest_difference = 0;      // of outputs and lse; infinite when one of them is no number
   double limit = 0;
-  bool passed() const { return refusals.empty() && largest_difference <= limit; }
+  bool passed() const { return refusals.empty() && problem.empty() && largest_difference <= limit; }
 };
 
 // One tile (4 heads, rank 512, rope 64, bf16 rows) through one backend, sparse and then dense. Rows
 // that are not selected hold NaN, so a backend that reads them fails.
-std::vector<ProbeResult> probe_backend(const Backend& backend, const HostResources& host);
+std::vector<ProbeResult> probe_backend(const Backend& backend, const Resources& resources);
 
 // Every built backend of the registry with every instruction set this processor has.
 std::vector<ProbeResult> probe_registry(ThreadPool* pool);

@@ -7,13 +7,14 @@
 #include <cmath>
 
 #include "attention/registry.h"
+#include "base/try.h"
 
 namespace topknot::attention {
 namespace {
 
 using namespace capability;
 
-std::unique_ptr<Attention> make_reference(const MlaShape& shape, const HostResources& host) {
+Result<std::unique_ptr<Attention>> make_reference(const MlaShape& shape, const Resources& host) {
   const auto entries = registry();
   const auto found = std::find_if(entries.begin(), entries.end(), [](const RegistryEntry& entry) {
     return entry.name == "cpu_reference";
@@ -27,10 +28,11 @@ class Wrong final : public Attention {
   Wrong(std::unique_ptr<Attention> right, void (*spoil)(MlaArgs*)) : right_(std::move(right)) {
     spoil_ = spoil;
   }
-  void run(const MlaArgs& args) override {
+  Status plan(const MlaBatch& batch) override { return right_->plan(batch); }
+  Status run(const MlaArgs& args) override {
     MlaArgs changed = args;
     spoil_(&changed);
-    right_->run(changed);
+    return right_->run(changed);
   }
 
  private:
@@ -39,8 +41,9 @@ class Wrong final : public Attention {
 };
 
 template <void (*spoil)(MlaArgs*)>
-std::unique_ptr<Attention> make_wrong(const MlaShape& shape, const HostResources& host) {
-  return std::make_unique<Wrong>(make_reference(shape, host), spoil);
+Result<std::unique_ptr<Attention>> make_wrong(const MlaShape& shape, const Resources& host) {
+  TOPKNOT_TRY(std::unique_ptr<Attention> right, make_reference(shape, host));
+  return std::unique_ptr<Attention>(std::make_unique<Wrong>(std::move(right), spoil));
 }
 
 void double_scale(MlaArgs* args) { args->sm_scale *= 2; }
@@ -62,8 +65,8 @@ void forget_a_row(MlaArgs* args) {
 }
 void write_nothing(MlaArgs* args) { args->tokens = 0; }
 
-std::vector<ProbeResult> probe(std::unique_ptr<Attention> (*create)(const MlaShape&,
-                                                                    const HostResources&),
+std::vector<ProbeResult> probe(Result<std::unique_ptr<Attention>> (*create)(const MlaShape&,
+                                                                            const Resources&),
                                std::span<const Rule> rules = {}) {
   ThreadPool pool(1);
   return probe_backend({"under_test", "", rules, create},

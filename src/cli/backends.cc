@@ -81,6 +81,7 @@ Json probe_json(const attention::ProbeResult& result) {
           {"kernels", result.kernels},
           {"selection", result.selection},
           {"refusals", result.refusals},
+          {"problem", json_text(result.problem)},
           {"largest_difference", result.largest_difference},
           {"limit", result.limit},
           {"passed", result.passed()}};
@@ -140,6 +141,10 @@ std::string to_text(const Json& json) {
                        text(result["selection"]));
     if (!result["refusals"].empty()) {
       out += cat("FAILED  refused: ", text(result["refusals"][0]), "\n");
+      continue;
+    }
+    if (const std::string problem = text(result["problem"]); !problem.empty()) {
+      out += cat("FAILED  ", problem, "\n");
       continue;
     }
     out += fmt::format("{}  largest difference {:.1e}, limit {:.1e}\n",

@@ -249,7 +249,8 @@ class Generation {
   Result<Completion> run(bool quiet) {
     out_.prompt_tokens = static_cast<int64_t>(request_.prompt.size());
     out_.seed = sampler_.seed();
-    if (prefill(quiet)) {
+    TOPKNOT_TRY(const bool prefilled, prefill(quiet));
+    if (prefilled) {
       const Clock::time_point begin = Clock::now();
       TOPKNOT_CHECK_OK(generate());
       out_.generation_seconds = seconds_since(begin);
@@ -274,7 +275,7 @@ class Generation {
   }
 
   // False when it was cancelled.
-  bool prefill(bool quiet) {
+  Result<bool> prefill(bool quiet) {
     const Clock::time_point begin = Clock::now();
     const auto& prompt = request_.prompt;
     const auto& cached = runner_.tokens();
@@ -293,8 +294,11 @@ class Generation {
       }
       const size_t n = std::min(prompt.size() - at, static_cast<size_t>(runner_.ubatch()));
       const bool last = at + n == prompt.size();
-      count(runner_.step(std::span(prompt).subspan(at, n),
-                         last ? engine::Runner::Want::kLast : engine::Runner::Want::kNothing));
+      TOPKNOT_TRY(
+          const model::StepStats stats,
+          runner_.step(std::span(prompt).subspan(at, n),
+                       last ? engine::Runner::Want::kLast : engine::Runner::Want::kNothing));
+      count(stats);
       at += n;
       progress.update(at - common);
     }
@@ -336,7 +340,10 @@ class Generation {
         out_.stop = StopReason::kContextFull;
         return {};
       }
-      if (!limit_reached()) count(runner_.step({&token, 1}, engine::Runner::Want::kLast));
+      if (limit_reached()) continue;
+      TOPKNOT_TRY(const model::StepStats stats,
+                  runner_.step({&token, 1}, engine::Runner::Want::kLast));
+      count(stats);
     }
   }
 
@@ -407,7 +414,7 @@ Result<std::vector<float>> Engine::score(std::span<const int32_t> tokens) {
   Progress progress("score", "tokens", tokens.size(), state_->quiet);
   for (size_t at = 0; at < tokens.size();) {
     const size_t n = std::min(tokens.size() - at, static_cast<size_t>(runner.ubatch()));
-    runner.step(tokens.subspan(at, n), engine::Runner::Want::kAll);
+    TOPKNOT_CHECK_OK(runner.step(tokens.subspan(at, n), engine::Runner::Want::kAll));
     for (size_t i = 0; i < n && at + i + 1 < tokens.size(); ++i) {
       const std::span<const float> logits = runner.logits(static_cast<int64_t>(i));
       const auto next = static_cast<size_t>(tokens[at + i + 1]);

@@ -14,30 +14,37 @@ Result<std::unique_ptr<Runner>> Runner::create(const model::ModelConfig& config,
                                                const model::Weights& weights,
                                                const plan::Plan& plan) {
   TOPKNOT_TRY(kvcache::Cache cache, kvcache::Cache::create(plan.cache, plan.context));
-  return std::unique_ptr<Runner>(new Runner(config, weights, plan, std::move(cache)));
+  std::unique_ptr<Runner> runner(new Runner(config, weights, plan, std::move(cache)));
+  TOPKNOT_CHECK_OK(runner->prepare(weights));
+  return runner;
 }
 
 Runner::Runner(const model::ModelConfig& config, const model::Weights& weights,
                const plan::Plan& plan, kvcache::Cache cache)
     : config_(config), plan_(plan), pool_(plan.threads), cache_(std::move(cache)), table_(&cache_) {
-  const bool reference = plan.kernels == "reference";
+  hidden_.resize(static_cast<size_t>(plan.ubatch * config.hidden));
+  logits_.resize(static_cast<size_t>(weights.output.out));
+}
+
+Status Runner::prepare(const model::Weights& weights) {
+  const bool reference = plan_.kernels == "reference";
   const ops::Kernels* kernels =
-      reference ? ops::available_kernels().front() : ops::find_kernels(plan.kernels);
+      reference ? ops::available_kernels().front() : ops::find_kernels(plan_.kernels);
   TOPKNOT_ASSERT(kernels != nullptr);
-  const attention::HostResources host{&pool_, kernels};
+  const attention::Resources host{.pool = &pool_, .kernels = kernels};
   ops_ = reference ? ops::make_reference_ops() : ops::make_cpu_ops(*kernels, &pool_);
-  attention_ = attention::chosen_backend(plan.attention)
-                   .create({config.heads, config.kv_lora_rank, config.qk_rope_head_dim}, host);
-  if (plan.sparse) {
-    const attention::IndexerShape shape = plan::indexer_shape(config, plan.ubatch, plan.context);
+  TOPKNOT_TRY(attention_,
+              attention::chosen_backend(plan_.attention)
+                  .create({config_.heads, config_.kv_lora_rank, config_.qk_rope_head_dim}, host));
+  if (plan_.sparse) {
+    const attention::IndexerShape shape = plan::indexer_shape(config_, plan_.ubatch, plan_.context);
     indexer_ = reference ? attention::make_reference_indexer(shape)
                          : attention::make_cpu_indexer(shape, host);
   }
-  const model::Executor executor{ops_.get(), attention_.get(), indexer_.get(), plan.dtype};
-  forward_ = std::make_unique<model::ForwardPass>(config, weights, executor,
-                                                  model::StepLimits{plan.ubatch, plan.context});
-  hidden_.resize(static_cast<size_t>(plan.ubatch * config.hidden));
-  logits_.resize(static_cast<size_t>(weights.output.out));
+  const model::Executor executor{ops_.get(), attention_.get(), indexer_.get(), plan_.dtype};
+  forward_ = std::make_unique<model::ForwardPass>(config_, weights, executor,
+                                                  model::StepLimits{plan_.ubatch, plan_.context});
+  return {};
 }
 
 void Runner::truncate(size_t count) {
@@ -46,7 +53,7 @@ void Runner::truncate(size_t count) {
   table_.truncate(static_cast<int64_t>(count));
 }
 
-model::StepStats Runner::step(std::span<const int32_t> ids, Want want) {
+Result<model::StepStats> Runner::step(std::span<const int32_t> ids, Want want) {
   const auto count = static_cast<int64_t>(ids.size());
   const auto first = static_cast<int64_t>(tokens_.size());
   TOPKNOT_ASSERT(count > 0 && count <= plan_.ubatch);
@@ -72,7 +79,7 @@ model::StepStats Runner::step(std::span<const int32_t> ids, Want want) {
   batch.block_table = table_.pages();
   batch.max_pages = static_cast<int64_t>(table_.pages().size());
   batch.output_rows = rows_;
-  const model::StepStats stats = forward_->run(batch, &cache_, hidden_.data());
+  TOPKNOT_TRY(const model::StepStats stats, forward_->run(batch, &cache_, hidden_.data()));
   tokens_.insert(tokens_.end(), ids.begin(), ids.end());
   return stats;
 }

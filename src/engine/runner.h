@@ -32,8 +32,8 @@ class Runner {
 
   enum class Want : uint8_t { kNothing, kLast, kAll };
   // Appends at most ubatch() tokens, which must fit in the context, and computes the final hidden
-  // states that are wanted.
-  model::StepStats step(std::span<const int32_t> ids, Want want);
+  // states that are wanted. After an error the tokens are not there.
+  Result<model::StepStats> step(std::span<const int32_t> ids, Want want);
   // Logits [vocab] of row `row` of those hidden states.
   std::span<const float> logits(int64_t row);
 
@@ -43,6 +43,7 @@ class Runner {
  private:
   Runner(const model::ModelConfig& config, const model::Weights& weights, const plan::Plan& plan,
          kvcache::Cache cache);
+  Status prepare(const model::Weights& weights);
 
   const model::ModelConfig& config_;
   plan::Plan plan_;

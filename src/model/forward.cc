@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/assert.h"
+#include "base/try.h"
 #include "kvcache/slot_map.h"
 #include "tensor/dequantize.h"
 
@@ -93,23 +94,28 @@ void ForwardPass::prepare_rope(const Batch& batch) {
   }
 }
 
-StepStats ForwardPass::run(const Batch& batch, kvcache::Cache* cache, float* hidden,
-                           const Observer* observer) {
+Result<StepStats> ForwardPass::run(const Batch& batch, kvcache::Cache* cache, float* hidden,
+                                   const Observer* observer) {
   const auto tokens = static_cast<int64_t>(batch.ids.size());
   TOPKNOT_ASSERT(tokens <= limits_.tokens);
   StepStats stats{.queries = tokens};
+  int32_t most_visible = 0;
   for (size_t t = 0; t < batch.ids.size(); ++t) {
     visible_[t] = batch.positions[t] + 1;
     TOPKNOT_ASSERT(visible_[t] <= limits_.context);
+    most_visible = std::max(most_visible, visible_[t]);
     if (executor_.indexer != nullptr && visible_[t] > topk_) ++stats.sparse_queries;
   }
   const Step step{batch, *cache, observer, tokens, stats.sparse_queries > 0};
+  TOPKNOT_CHECK_OK(executor_.attention->plan(
+      {step.sparse ? attention::Selection::kSparse : attention::Selection::kDense, tokens, topk_,
+       most_visible}));
   prepare_rope(batch);
   executor_.ops->embed(weights_.token_embd, batch.ids, x_.data());
   round(x_.data(), tokens * config_.hidden);
   step.show(-1, "embed", x_, config_.hidden);
   for (int64_t layer = 0; layer < config_.layers; ++layer) {
-    attend(step, layer);
+    TOPKNOT_CHECK_OK(attend(step, layer));
     feed_forward(step, layer);
     step.show(layer, "out", x_, config_.hidden);
   }
@@ -127,7 +133,7 @@ void ForwardPass::logits(const float* hidden, int64_t rows, float* out) {
   executor_.ops->linear(weights_.output, hidden, rows, out);
 }
 
-void ForwardPass::attend(const Step& step, int64_t layer) {
+Status ForwardPass::attend(const Step& step, int64_t layer) {
   const ModelConfig& c = config_;
   const LayerWeights& w = weights_.layers[static_cast<size_t>(layer)];
   Ops& ops = *executor_.ops;
@@ -150,7 +156,7 @@ void ForwardPass::attend(const Step& step, int64_t layer) {
   args.tokens = step.tokens;
   args.sm_scale = c.softmax_scale;
   args.out = attended_.data();
-  executor_.attention->run(args);
+  TOPKNOT_CHECK_OK(executor_.attention->run(args));
 
   round(attended_.data(), step.tokens * c.heads * c.kv_lora_rank);
   ops.linear_heads(w.v_b,
@@ -162,6 +168,7 @@ void ForwardPass::attend(const Step& step, int64_t layer) {
   step.show(layer, "attn_out", sum_, c.hidden);
   ops.add(x_.data(), sum_.data(), step.tokens * c.hidden);
   round(x_.data(), step.tokens * c.hidden);
+  return {};
 }
 
 void ForwardPass::project_queries(const Step& step, int64_t layer) {

@@ -56,8 +56,8 @@ class ForwardPass {
 
   // Writes the cache rows of every token, then `hidden`: f32 [output_rows, hidden], after the final
   // norm.
-  StepStats run(const Batch& batch, kvcache::Cache* cache, float* hidden,
-                const Observer* observer = nullptr);
+  Result<StepStats> run(const Batch& batch, kvcache::Cache* cache, float* hidden,
+                        const Observer* observer = nullptr);
 
   // f32 [rows, vocab] from rows of run().
   void logits(const float* hidden, int64_t rows, float* out);
@@ -68,7 +68,7 @@ class ForwardPass {
  private:
   struct Step;
 
-  void attend(const Step& step, int64_t layer);
+  Status attend(const Step& step, int64_t layer);
   void project_queries(const Step& step, int64_t layer);
   void write_cache(const Step& step, int64_t layer);
   void select(const Step& step, int64_t layer);

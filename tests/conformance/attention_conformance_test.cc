@@ -42,6 +42,14 @@ struct Problem {
         .set(Fact::kKvFormat, format)
         .set(Fact::kPageTokens, kPageTokens);
   }
+  // Computes with `backend` on the host.
+  void run(const Backend& backend, Selection selection, const Resources& host, float* out,
+           float* lse) const {
+    const auto attention = backend.create({shape.heads, shape.rank, shape.rope}, host);
+    ASSERT_TRUE(attention) << attention.error().to_string();
+    ASSERT_TRUE((*attention)->plan({selection, shape.tokens, shape.topk, shape.context}));
+    ASSERT_TRUE((*attention)->run(args(selection, out, lse)));
+  }
   MlaArgs args(Selection selection, float* out, float* lse) const {
     MlaArgs a;
     a.q = q.data();
@@ -157,17 +165,15 @@ TEST(AttentionConformance, EveryBackendAgreesWithTheReference) {
             SCOPED_TRACE(std::string(entry.name) + " " + kernels->name + " seed " +
                          std::to_string(seed));
             ThreadPool pool(2);
-            const HostResources host{&pool, kernels};
-            const MlaShape mla{shape.heads, shape.rank, shape.rope};
+            const Resources host{&pool, kernels};
             std::vector<float> got(static_cast<size_t>(shape.tokens * shape.heads * shape.rank),
                                    NAN);
             std::vector<float> got_lse(static_cast<size_t>(shape.tokens * shape.heads), NAN);
             std::vector<float> want = got;
             std::vector<float> want_lse = got_lse;
-            entry.backend->create(mla, host)->run(p.args(selection, got.data(), got_lse.data()));
-            chosen_backend(select_backend(p.facts(selection), "cpu_reference"))
-                .create(mla, host)
-                ->run(p.args(selection, want.data(), want_lse.data()));
+            p.run(*entry.backend, selection, host, got.data(), got_lse.data());
+            p.run(chosen_backend(select_backend(p.facts(selection), "cpu_reference")), selection,
+                  host, want.data(), want_lse.data());
             expect_near(p, got, want, tolerance(p), "out");
             expect_near(p, got_lse, want_lse, tolerance(p) * 4, "lse");
             for (int64_t i = 0; i < shape.heads; ++i) {
@@ -199,8 +205,8 @@ TEST(AttentionConformance, SparseOverEveryPositionIsDenseBitForBit) {
     if (entry.backend == nullptr) continue;
     const auto run = [&](Selection selection) {
       std::vector<float> out(static_cast<size_t>(4 * 4 * 512), NAN);
-      entry.backend->create({4, 512, 64}, {&pool, ops::available_kernels().front()})
-          ->run(p.args(selection, out.data(), nullptr));
+      p.run(*entry.backend, selection, {&pool, ops::available_kernels().front()}, out.data(),
+            nullptr);
       return out;
     };
     EXPECT_EQ(run(Selection::kSparse), run(Selection::kDense)) << entry.name;

@@ -44,7 +44,7 @@ Problem make_problem(int64_t heads, int64_t topk, int64_t rope) {
   return p;
 }
 
-std::vector<float> run(const Backend& backend, Problem& p, const HostResources& host) {
+std::vector<float> run(const Backend& backend, Problem& p, const Resources& host) {
   std::vector<float> out(static_cast<size_t>(p.shape.heads * kRank), std::nanf(""));
   MlaArgs args;
   args.q = p.q.data();
@@ -55,7 +55,9 @@ std::vector<float> run(const Backend& backend, Problem& p, const HostResources& 
   args.tokens = 1;
   args.sm_scale = 0.1f;
   args.out = out.data();
-  backend.create(p.shape, host)->run(args);
+  const auto attention = backend.create(p.shape, host);
+  EXPECT_TRUE(attention && (*attention)->plan({args.selection, args.tokens, p.topk, 0}) &&
+              (*attention)->run(args));
   return out;
 }
 
@@ -75,7 +77,7 @@ class Shapes : public testing::TestWithParam<int64_t> {};
 
 TEST_P(Shapes, AllRun) {
   ThreadPool pool(1);
-  const HostResources host{&pool, ops::available_kernels().front()};
+  const Resources host{&pool, ops::available_kernels().front()};
   const int64_t heads = GetParam();
   for (const int64_t topk : {64, 128, 192, 256, 512, 1024, 1152, 2048, 2176}) {
     for (const int64_t rope : {0, 64}) {

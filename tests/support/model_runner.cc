@@ -101,9 +101,9 @@ Status ModelRunner::prepare() {
                                                      : "cpu_simd";
   const attention::Backend* backend = backend_of(name);
   if (backend == nullptr) return no_such(cat("backend ", name));
-  const attention::HostResources host{&pool_, kernels};
+  const attention::Resources host{.pool = &pool_, .kernels = kernels};
   ops_ = reference ? ops::make_reference_ops() : ops::make_cpu_ops(*kernels, &pool_);
-  attention_ = backend->create({c.heads, c.kv_lora_rank, c.qk_rope_head_dim}, host);
+  TOPKNOT_TRY(attention_, backend->create({c.heads, c.kv_lora_rank, c.qk_rope_head_dim}, host));
   kvcache::CacheShape shape{.format = options_.cache, .latent_width = c.latent_width()};
   for (int64_t i = 0; i < c.layers; ++i) shape.layer_has_index.push_back(c.has_own_indexer(i));
   if (c.indexer) {
@@ -194,10 +194,11 @@ Matrix ModelRunner::feed(std::span<const int32_t> ids, std::span<const int32_t> 
                              .output_rows = outputs};
     std::vector<float> hidden(outputs.size() * hidden_width);
     const model::Observer observer = trace != nullptr ? observe(trace) : model::Observer{};
-    const model::StepStats stats =
+    const auto stats =
         pass_->run(batch, cache_.get(), hidden.data(), trace != nullptr ? &observer : nullptr);
-    stats_.queries += stats.queries;
-    stats_.sparse_queries += stats.sparse_queries;
+    TOPKNOT_ASSERT(stats.has_value());  // host backends have no way to fail
+    stats_.queries += stats->queries;
+    stats_.sparse_queries += stats->sparse_queries;
     // A step in which no query sees too many keys makes no selection: all keys are attended.
     for (int64_t layer = 0; trace != nullptr && layer < config_.layers; ++layer) {
       if (!config_.has_own_indexer(layer)) continue;

@@ -26,7 +26,7 @@ int64_t group_of(const IndexerShape& shape) {
 
 class CpuIndexer final : public Indexer {
  public:
-  CpuIndexer(const IndexerShape& shape, const HostResources& host)
+  CpuIndexer(const IndexerShape& shape, const Resources& host)
       : shape_(shape), kernels_(*host.kernels), pool_(*host.pool) {
     group_ = group_of(shape);
     score_count_ = group_ * shape.max_context;
@@ -137,7 +137,7 @@ int64_t indexer_workspace_bytes(const IndexerShape& shape, int threads) {
   return (scores + threads * per_thread) * static_cast<int64_t>(sizeof(float));
 }
 
-std::unique_ptr<Indexer> make_cpu_indexer(const IndexerShape& shape, const HostResources& host) {
+std::unique_ptr<Indexer> make_cpu_indexer(const IndexerShape& shape, const Resources& host) {
   return std::make_unique<CpuIndexer>(shape, host);
 }
 

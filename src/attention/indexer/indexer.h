@@ -55,7 +55,7 @@ class Indexer {
 };
 
 std::unique_ptr<Indexer> make_reference_indexer(const IndexerShape& shape);
-std::unique_ptr<Indexer> make_cpu_indexer(const IndexerShape& shape, const HostResources& host);
+std::unique_ptr<Indexer> make_cpu_indexer(const IndexerShape& shape, const Resources& host);
 
 // Positions 0 .. visible-1, then -1: the selection of a row that sees no more than topk keys.
 void select_all(int64_t visible, int64_t topk, int32_t* positions);

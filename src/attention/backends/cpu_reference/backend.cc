@@ -40,17 +40,20 @@ class ReferenceAttention final : public Attention {
     sum_.resize(static_cast<size_t>(shape.kv_lora_rank));
   }
 
-  void run(const MlaArgs& args) override {
+  Status plan(const MlaBatch&) override { return {}; }
+
+  Status run(const MlaArgs& args) override {
     for (int64_t t = 0; t < args.tokens; ++t) {
       list_slots(args, t, &slots_);
       for (int64_t h = 0; h < shape_.heads; ++h) attend(args, t, h);
     }
+    return {};
   }
 
  private:
   double score(const MlaArgs& args, int64_t t, int64_t h, int32_t slot) {
     kvcache::read_row(args.kv, slot, row_.data());
-    const float* q = args.q + (t * shape_.heads + h) * shape_.width();
+    const float* q = static_cast<const float*>(args.q) + (t * shape_.heads + h) * shape_.width();
     double sum = 0;
     for (size_t i = 0; i < row_.size(); ++i) {
       sum += static_cast<double>(q[i]) * static_cast<double>(row_[i]);
@@ -71,7 +74,7 @@ class ReferenceAttention final : public Attention {
       kvcache::read_row(args.kv, slots_[j], row_.data());
       for (size_t c = 0; c < sum_.size(); ++c) sum_[c] += weight * static_cast<double>(row_[c]);
     }
-    float* out = args.out + (t * shape_.heads + h) * shape_.kv_lora_rank;
+    float* out = static_cast<float*>(args.out) + (t * shape_.heads + h) * shape_.kv_lora_rank;
     for (size_t c = 0; c < sum_.size(); ++c) {
       out[c] = slots_.empty() ? 0.0f : static_cast<float>(sum_[c] / total);
     }
@@ -87,8 +90,8 @@ class ReferenceAttention final : public Attention {
   std::vector<double> sum_;
 };
 
-std::unique_ptr<Attention> create(const MlaShape& shape, const HostResources&) {
-  return std::make_unique<ReferenceAttention>(shape);
+Result<std::unique_ptr<Attention>> create(const MlaShape& shape, const Resources&) {
+  return std::unique_ptr<Attention>(std::make_unique<ReferenceAttention>(shape));
 }
 
 int64_t workspace_bytes(const MlaShape& shape, int) {

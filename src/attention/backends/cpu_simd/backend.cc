@@ -67,7 +67,7 @@ class SlotWalk {
 
 class SimdAttention final : public Attention {
  public:
-  SimdAttention(const MlaShape& shape, const HostResources& host)
+  SimdAttention(const MlaShape& shape, const Resources& host)
       : shape_(shape), kernels_(*host.kernels), pool_(*host.pool) {
     scratch_.resize(static_cast<size_t>(pool_.threads()));
     for (Scratch& s : scratch_) s.tile.resize(static_cast<size_t>(kTileRows * shape.width()));
@@ -78,12 +78,15 @@ class SimdAttention final : public Attention {
            kTileRows * shape.width() * static_cast<int64_t>(sizeof(float));
   }
 
-  void run(const MlaArgs& args) override {
+  Status plan(const MlaBatch&) override { return {}; }
+
+  Status run(const MlaArgs& args) override {
     const int64_t groups = ceil_div(shape_.heads, kGroupHeads);
     pool_.parallel_for(args.tokens * groups, [&](int64_t item, int thread) {
       attend(args, item / groups, item % groups * kGroupHeads,
              &scratch_[static_cast<size_t>(thread)]);
     });
+    return {};
   }
 
  private:
@@ -135,8 +138,9 @@ class SimdAttention final : public Attention {
     const int64_t heads = std::min(kGroupHeads, shape_.heads - first_head);
     const int64_t rank = shape_.kv_lora_rank;
     const int64_t width = shape_.width();
-    const float* q = args.q + (token * shape_.heads + first_head) * width;
-    float* out = args.out + (token * shape_.heads + first_head) * rank;
+    const float* q =
+        static_cast<const float*>(args.q) + (token * shape_.heads + first_head) * width;
+    float* out = static_cast<float*>(args.out) + (token * shape_.heads + first_head) * rank;
     std::fill_n(out, heads * rank, 0.0f);
     std::fill_n(s->largest, heads, -std::numeric_limits<float>::infinity());
     std::fill_n(s->total, heads, 0.0f);
@@ -164,8 +168,8 @@ class SimdAttention final : public Attention {
   std::vector<Scratch> scratch_;
 };
 
-std::unique_ptr<Attention> create(const MlaShape& shape, const HostResources& host) {
-  return std::make_unique<SimdAttention>(shape, host);
+Result<std::unique_ptr<Attention>> create(const MlaShape& shape, const Resources& host) {
+  return std::unique_ptr<Attention>(std::make_unique<SimdAttention>(shape, host));
 }
 
 int64_t workspace_bytes(const MlaShape& shape, int threads) {
