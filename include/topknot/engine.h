@@ -4,7 +4,9 @@
 //   auto prompt = engine->chat_prompt({{.role = "user", .content = "Who wrote Emma?"}}, {});
 //   auto done = engine->generate({.prompt = *prompt, .on_text = [](std::string_view s) { ... }});
 //
-// One thread uses an engine at a time. Every call that can fail says so by topknot::Error.
+// The model's file stays mapped: whoever shortens it meanwhile ends the process by SIGBUS (the
+// program `topknot` says so first). One thread uses an engine at a time. Every call that can fail
+// says so by topknot::Error.
 #pragma once
 
 #include <atomic>
