@@ -105,7 +105,10 @@ Answer run(const Candidate& candidate, const Problem& p, int splits, bool in_pla
   const DeviceArray<int32_t> pages(p.pages), list_of(p.list_of), counts(p.counts);
   const auto outs = static_cast<int64_t>(p.out.size()), lses = static_cast<int64_t>(p.lse.size());
   DeviceArray<uint16_t> out(outs);
-  DeviceArray<float> lse(lses), partial_out(outs * splits), partial_lse(lses * splits);
+  DeviceArray<float> lse(lses), partial_lse(lses * splits);
+  DeviceArray<float> partial_out(std::max(
+      outs * splits,
+      tile_blocks(candidate.tile_heads, args_of(p, 1)) * pair_floats(candidate.tile_heads)));
   out.poison();
   lse.poison();
   partial_out.poison();

@@ -1,6 +1,8 @@
 // MLA on a GPU from sm_80 on: mma.sync and cp.async within the 99 KiB of shared memory that a block
 // has on sm_86, sm_89 and sm_120.
 //
+// Calls of one object share its scratch: they belong on one stream.
+//
 // A token's list is cut into as many parts as fill the GPU once, and how many depends on the batch:
 // the last bits of an output depend on how many tokens share the call, not on which or where.
 #include <array>
@@ -120,10 +122,11 @@ class PortableAttention final : public Attention {
   // A launch with splits has at most kDenseWaves * slots_ blocks.
   Status take_scratch() {
     const int64_t blocks = int64_t{kDenseWaves} * slots_;
-    const int64_t rows = scratch_rows(shape_.heads, tile_heads_, slots_, kDenseWaves);
+    const int64_t rows = blocks * std::min<int64_t>(shape_.heads, tile_heads_);
+    const int64_t floats =
+        scratch_floats(shape_.heads, shape_.kv_lora_rank, tile_heads_, slots_, kDenseWaves);
     const auto bytes = [](int64_t count) { return static_cast<size_t>(count) * sizeof(float); };
-    TOPKNOT_TRY(partial_out_, device::DeviceBuffer::allocate(
-                                  device_, bytes(rows * shape_.kv_lora_rank), kPurpose));
+    TOPKNOT_TRY(partial_out_, device::DeviceBuffer::allocate(device_, bytes(floats), kPurpose));
     TOPKNOT_TRY(partial_lse_, device::DeviceBuffer::allocate(device_, bytes(rows), kPurpose));
     TOPKNOT_TRY(tickets_, device::DeviceBuffer::allocate(device_, bytes(blocks), kPurpose));
     TOPKNOT_TRY(const device::Stream stream, device::Stream::create(device_));
@@ -195,9 +198,11 @@ Result<std::unique_ptr<Attention>> create(const MlaShape& shape, const Resources
 int64_t workspace_bytes(const MlaShape& shape, int /*threads*/) {
   const int tile_heads = tile_heads_of(shape);
   const int64_t slots = kMostMultiprocessors * most_blocks_per_sm(tile_heads);
-  const int64_t rows = scratch_rows(shape.heads, tile_heads, slots, kDenseWaves);
-  return (rows * (shape.kv_lora_rank + 1) + kDenseWaves * slots) *
-         static_cast<int64_t>(sizeof(float));
+  const int64_t blocks = kDenseWaves * slots;
+  const int64_t rows = blocks * std::min<int64_t>(shape.heads, tile_heads);
+  const int64_t floats =
+      scratch_floats(shape.heads, shape.kv_lora_rank, tile_heads, slots, kDenseWaves);
+  return (floats + rows + blocks) * static_cast<int64_t>(sizeof(float));
 }
 
 }  // namespace

@@ -208,7 +208,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   order_columns(o);
   const float2 a = softmax.totals()[place.lane / 4], b = softmax.totals()[place.lane / 4 + 8];
   float m[2] = {a.x, b.x}, l[2] = {a.y, b.y};
-  finish<true>(args, place, o, m, l, reinterpret_cast<uint32_t*>(shared));
+  finish<true, Kernel::Shape>(args, o, m, l, reinterpret_cast<uint32_t*>(shared));
 }
 
 }  // namespace topknot::attention::portable

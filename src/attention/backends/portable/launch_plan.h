@@ -50,10 +50,12 @@ constexpr bool adds_in_pairs(int splits) { return splits == 2; }
 inline constexpr int kMostMultiprocessors = 192;
 constexpr int most_blocks_per_sm(int tile_heads) { return tile_heads == 16 ? 2 : 1; }
 
-// Rows of partial results of `waves` times as many blocks as run at once, each with a tile of
-// heads, or with all heads where they are fewer.
-constexpr int64_t scratch_rows(int64_t heads, int tile_heads, int64_t slots, int waves) {
-  return waves * slots * std::min<int64_t>(heads, tile_heads);
+// Floats of partial results of `waves` times as many blocks as run at once, each with a tile of
+// heads, or with all heads where they are fewer; or of pairs of half as many.
+constexpr int64_t scratch_floats(int64_t heads, int64_t rank, int tile_heads, int64_t slots,
+                                 int waves) {
+  const int64_t parts = waves * slots * std::min<int64_t>(heads, tile_heads) * rank;
+  return std::max(parts, slots / 2 * pair_floats(tile_heads));
 }
 
 }  // namespace topknot::attention::portable

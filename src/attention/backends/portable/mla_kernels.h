@@ -44,13 +44,13 @@ struct MlaKernelArgs {
   void* out;
   float* lse;
   int32_t row_bytes;
-  // Used when splits > 1: each token's list is cut into `splits` parts of whole tiles. Summed by
-  // the last block of each token and tile of heads where there are tickets, else by
-  // launch_combine().
+  // Used when splits > 1: each token's list is cut into `splits` parts of whole tiles. Where there
+  // are tickets, which takes splits = 2, the second block to finish adds both parts, and
+  // partial_out holds pair_floats() for each ticket (tile_shape.h); else launch_combine() adds
+  // them.
   float* partial_out;  // f32 [tokens, splits, H, R], each normalised by its own sum
   float* partial_lse;  // f32 [tokens, splits, H], base 2; -inf where the part is empty
-  uint32_t*
-      tickets;  // u32 [tokens, tiles of heads], zeros before and after; null unless splits = 2
+  uint32_t* tickets;   // u32 [tokens, tiles of heads], zeros before and after; or null
   int64_t tokens;
   int32_t heads;
   int32_t kv_lora_rank;

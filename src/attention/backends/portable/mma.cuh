@@ -92,10 +92,17 @@ __device__ __forceinline__ uint32_t scale_bf16x2(uint32_t v, uint32_t factor) {
   return r;
 }
 
-// blockIdx.x, read anew: what is computed from it again need not stay in registers meanwhile.
+// blockIdx.x and threadIdx.x, read anew: what is computed from them again need not stay in
+// registers meanwhile.
 __device__ __forceinline__ uint32_t block_index() {
   uint32_t index;
   asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(index));
+  return index;
+}
+
+__device__ __forceinline__ int thread_index() {
+  int index;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
   return index;
 }
 

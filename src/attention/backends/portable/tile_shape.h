@@ -128,6 +128,11 @@ constexpr int generic_smem_bytes(int width) {
 }
 static_assert(generic_smem_bytes(kGenericMaxWidth) <= kSmemLimit);
 
+// What a block leaves for the other one of its pair: 512 columns of a tile's heads, and 4 KiB.
+constexpr int64_t pair_floats(int tile_heads) {
+  return (tile_heads / 2 + 1) * int64_t{4 * kThreads};
+}
+
 constexpr int64_t tile_blocks(int tile_heads, const MlaKernelArgs& args) {
   return args.tokens * args.splits * ((args.heads + tile_heads - 1) / tile_heads);
 }

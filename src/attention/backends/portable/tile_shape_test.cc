@@ -74,6 +74,10 @@ TEST(LaunchPlan, PartsFillTheGpuOnceAndNoneIsEmpty) {
             ASSERT_LE(blocks, slots) << "scratch is for one wave";
             ASSERT_LE(splits, kMostSplits);
             ASSERT_LT((splits - 1) * per_split, tiles) << "the last part is empty";
+            const int64_t scratch = scratch_floats(heads, kRank, tile, slots, 1);
+            ASSERT_LE(adds_in_pairs(splits) ? blocks / 2 * pair_floats(tile)
+                                            : tokens * splits * heads * kRank,
+                      scratch);
           }
         }
       }

@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(kThreads, kHeadGroups == 1 ? 2 : 1)
   // any, 4.69 with one step of keys, 4.60 with two; values ahead cost registers that are not there.
   constexpr int kKeyAhead = kHeadGroups == 4 ? 2 : 1;
   constexpr int kValueAhead = kHeadGroups == 4 ? 0 : 2;
-  tiled_mla_block<Rows, kHeadGroups, kKeyAhead, kValueAhead, true>(args);
+  tiled_mla_block<Rows, kHeadGroups, kKeyAhead, kValueAhead>(args);
 }
 
 }  // namespace topknot::attention::portable

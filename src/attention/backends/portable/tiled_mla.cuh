@@ -90,8 +90,9 @@ struct Loader {
 // Which part of a tile's arithmetic a lane does.
 template <class Shape>
 struct Place {
-  int lane = static_cast<int>(threadIdx.x) % 32;
-  int warp = static_cast<int>(threadIdx.x) / 32;
+  int thread = thread_index();
+  int lane = thread & 31;
+  int warp = thread >> 5;
   int head_group = warp / Shape::kWarpsPerGroup;
   int value_group = warp % Shape::kWarpsPerGroup;
   int depth_group = value_group % Shape::kDepthGroups;
@@ -272,62 +273,88 @@ struct Output {
 #pragma unroll
     for (int i = 0; i < Shape::kValueTiles; ++i) {
       *reinterpret_cast<float2*>(out + column(i)) =
-          make_float2(__fmul_rn(o[i][2 * r], inverse), __fmul_rn(o[i][2 * r + 1], inverse));
+          make_float2(o[i][2 * r] * inverse, o[i][2 * r + 1] * inverse);
+    }
+  }
+};
+
+// What one block of a pair leaves for the other, which has the same lanes for the same heads and
+// columns: sums as they are in registers, [kValueTiles + 1, threads] float4.
+template <class Shape>
+struct PairSums {
+  float4* to;
+
+  __device__ explicit PairSums(const MlaKernelArgs& args) {
+    const int64_t index =
+        Pair::index_of(args, Work::of(args, block_index(), Shape::kHeads), Shape::kHeads);
+    to = reinterpret_cast<float4*>(args.partial_out) + index * (Shape::kValueTiles + 1) * kThreads +
+         thread_index();
+  }
+
+  __device__ void leave(const float (&o)[Shape::kValueTiles][4], const float (&m)[2],
+                        const float (&l)[2]) const {
+#pragma unroll
+    for (int i = 0; i < Shape::kValueTiles; ++i) {
+      to[i * kThreads] = make_float4(o[i][0], o[i][1], o[i][2], o[i][3]);
+    }
+    to[Shape::kValueTiles * kThreads] = make_float4(m[0], l[0], m[1], l[1]);
+  }
+
+  // Whichever block adds, the bits are the same: both products are rounded before they are added.
+  __device__ void add_to(float (&o)[Shape::kValueTiles][4], float (&m)[2], float (&l)[2]) const {
+    const float4 other = __ldcg(to + Shape::kValueTiles * kThreads);
+    const float other_m[2] = {other.x, other.z}, other_l[2] = {other.y, other.w};
+    float own_factor[2], other_factor[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float largest = fmaxf(m[r], other_m[r]);
+      own_factor[r] = exp2_approx(m[r] - largest);
+      other_factor[r] = exp2_approx(other_m[r] - largest);
+      m[r] = largest;
+      l[r] = add(l[r], own_factor[r], other_l[r], other_factor[r]);
+    }
+#pragma unroll
+    for (int i = 0; i < Shape::kValueTiles; ++i) {
+      const float4 v = __ldcg(to + i * kThreads);
+      o[i][0] = add(o[i][0], own_factor[0], v.x, other_factor[0]);
+      o[i][1] = add(o[i][1], own_factor[0], v.y, other_factor[0]);
+      o[i][2] = add(o[i][2], own_factor[1], v.z, other_factor[1]);
+      o[i][3] = add(o[i][3], own_factor[1], v.w, other_factor[1]);
     }
   }
 
-  // Adds what the other block of a pair has left. Whichever block does it, the bits are the same:
-  // both parts are normalised, weighted and rounded before they are added.
-  __device__ void add_other(int r, float (&o)[Shape::kValueTiles][4], float* m, float* l) const {
-    if (head(r) >= args.heads) return;
-    const int64_t row = partial_row(args, work.token, work.split ^ 1, head(r));
-    const float other_lse = __ldcg(args.partial_lse + row);
-    if (other_lse == -INFINITY) return;
-    const float own_lse = log2_lse(*m, *l);
-    const float largest = fmaxf(own_lse, other_lse);
-    const float own = exp2_approx(own_lse - largest), other = exp2_approx(other_lse - largest);
-    const float inverse = *l != 0 ? 1 / *l : 0;
-    const float* part = args.partial_out + row * kRank;
-    const auto add = [&](float sum, float other_value) {
-      return __fadd_rn(__fmul_rn(__fmul_rn(sum, inverse), own), __fmul_rn(other_value, other));
-    };
-#pragma unroll
-    for (int i = 0; i < Shape::kValueTiles; ++i) {
-      const float2 v = __ldcg(reinterpret_cast<const float2*>(part + column(i)));
-      o[i][2 * r] = add(o[i][2 * r], v.x);
-      o[i][2 * r + 1] = add(o[i][2 * r + 1], v.y);
-    }
-    *m = largest;
-    *l = own + other;
+  __device__ static float add(float a, float a_factor, float b, float b_factor) {
+    return __fadd_rn(__fmul_rn(a, a_factor), __fmul_rn(b, b_factor));
   }
 };
 
 // Leaves a block's sums where they belong; m and l: of the lane's two heads. `flag`: shared memory
 // that nobody uses any more.
 template <bool kQuads, class Shape>
-__device__ __forceinline__ void finish(const MlaKernelArgs& args, const Place<Shape>& place,
-                                       float (&o)[Shape::kValueTiles][4], float (&m)[2],
-                                       float (&l)[2], uint32_t* flag) {
+__device__ __forceinline__ void finish(const MlaKernelArgs& args, float (&o)[Shape::kValueTiles][4],
+                                       float (&m)[2], float (&l)[2], uint32_t* flag) {
   // Anew, so that nothing of it is kept in registers while tiles are computed.
+  const Place<Shape> place;
   const Output<Shape, kQuads> output{args, Work::of(args, block_index(), Shape::kHeads), place};
-  if (args.splits > 1) {
-    const bool paired = args.tickets != nullptr;
+  if (args.tickets != nullptr) {
     const Pair pair(args, output.work, Shape::kHeads, flag);
-    if (!paired || pair.is_first()) {
-      output.store_partial(0, o, m[0], l[0]);
-      output.store_partial(1, o, m[1], l[1]);
-      if (paired) pair.leave();
+    if (pair.is_first()) {
+      PairSums<Shape>(args).leave(o, m, l);
+      pair.leave();
       return;
     }
     pair.wait();
-    output.add_other(0, o, &m[0], &l[0]);
-    output.add_other(1, o, &m[1], &l[1]);
+    PairSums<Shape>(args).add_to(o, m, l);
+  } else if (args.splits > 1) {
+    output.store_partial(0, o, m[0], l[0]);
+    output.store_partial(1, o, m[1], l[1]);
+    return;
   }
   output.store(0, o, m[0], l[0]);
   output.store(1, o, m[1], l[1]);
 }
 
-template <class Rows, int kHeadGroups, int kKeyAhead, int kValueAhead, bool kFetchFirst>
+template <class Rows, int kHeadGroups, int kKeyAhead, int kValueAhead>
 __device__ __forceinline__ void tiled_mla_block(const MlaKernelArgs& args) {
   using Shape = TileShape<kHeadGroups>;
   using Smem = TileSmem<Rows::kFormat, kHeadGroups>;
@@ -362,12 +389,11 @@ __device__ __forceinline__ void tiled_mla_block(const MlaKernelArgs& args) {
     softmax.start();
     for (int tile = work.tile_begin; tile < work.tile_end; ++tile) {
       loader.wait(tile);
-      if (kFetchFirst) loader.fetch_ahead(tile);
+      loader.fetch_ahead(tile);
       const uint32_t offset = loader.tile_offset(tile);
       float s[Shape::kScoreTiles][4];
       multiply_keys<Shape, kKeyAhead>(q, keys + offset, s);
       softmax.send(s, place.head_group, place.depth_group, place.row_group);
-      if (!kFetchFirst) loader.fetch_ahead(tile);
       __syncthreads();
       softmax.step(args.heads - work.head0, scale_log2,
                    loader.mask[(tile & (kRingTiles - 1)) * kTileRows + place.lane]);
@@ -383,18 +409,17 @@ __device__ __forceinline__ void tiled_mla_block(const MlaKernelArgs& args) {
     const float2 a = softmax.totals()[place.head_group * 16 + place.lane / 4];
     const float2 b = softmax.totals()[place.head_group * 16 + place.lane / 4 + 8];
     float m[2] = {a.x, b.x}, l[2] = {a.y, b.y};
-    finish<false>(args, place, o, m, l, reinterpret_cast<uint32_t*>(shared));
+    finish<false, Shape>(args, o, m, l, reinterpret_cast<uint32_t*>(shared));
   } else {
     WarpSoftmax softmax;
     const PairExchange<Shape> exchange(shared + Smem::kScoresOffset, place);
     for (int tile = work.tile_begin; tile < work.tile_end; ++tile) {
       loader.wait(tile);
-      if (kFetchFirst) loader.fetch_ahead(tile);
+      loader.fetch_ahead(tile);
       const uint32_t offset = loader.tile_offset(tile);
       float s[4][4];
       multiply_keys<Shape, kKeyAhead>(q, keys + offset, s);
       exchange.send(s);
-      if (!kFetchFirst) loader.fetch_ahead(tile);
       ValueProduct<Shape, kValueAhead> product{values + offset};
       product.start();
       named_barrier(1 + place.head_group, Shape::kWarpsPerGroup * 32);
@@ -407,7 +432,7 @@ __device__ __forceinline__ void tiled_mla_block(const MlaKernelArgs& args) {
     }
     cp_async_wait<0>();
     float l[2] = {softmax.l[0], softmax.l[2]};
-    finish<false>(args, place, o, softmax.m, l, reinterpret_cast<uint32_t*>(shared));
+    finish<false, Shape>(args, o, softmax.m, l, reinterpret_cast<uint32_t*>(shared));
   }
 }
 

@@ -79,9 +79,12 @@ struct Pair {
 
   __device__ Pair(const MlaKernelArgs& args, const Work& work, int tile_heads,
                   uint32_t* shared_flag)
-      : ticket(args.tickets + work.token * ((args.heads + tile_heads - 1) / tile_heads) +
-               work.head0 / tile_heads),
-        flag(shared_flag) {}
+      : ticket(args.tickets + index_of(args, work, tile_heads)), flag(shared_flag) {}
+
+  // Of the token and its tile of heads.
+  __device__ static int64_t index_of(const MlaKernelArgs& args, const Work& work, int tile_heads) {
+    return work.token * ((args.heads + tile_heads - 1) / tile_heads) + work.head0 / tile_heads;
+  }
 
   // By all threads of the block; so are the others.
   __device__ bool is_first() const {
