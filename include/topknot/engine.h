@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "topknot/error.h"
+#include "topknot/export.h"
 
 namespace topknot {
 
@@ -80,7 +81,8 @@ struct GenerateRequest {
 };
 
 enum class StopReason : uint8_t { kEndOfTurn, kStopString, kMaxTokens, kContextFull, kCancelled };
-const char* stop_reason_name(StopReason reason);  // "eos", "stop", "length", "context", "cancelled"
+TOPKNOT_API const char* stop_reason_name(
+    StopReason reason);  // "eos", "stop", "length", "context", "cancelled"
 
 struct Completion {
   std::string text;
@@ -125,7 +127,7 @@ struct EngineInfo {
   std::vector<std::string> warnings;  // dense attention on a sparse model, and the like
 };
 
-class Engine {
+class TOPKNOT_API Engine {
  public:
   static Result<Engine> open(const EngineOptions& options);
   Engine(Engine&&) noexcept;
