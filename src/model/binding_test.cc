@@ -93,6 +93,16 @@ TEST(Binding, TypesThatAreNotDecodedAreNamed) {
   EXPECT_EQ(Bound(file).error().code, Code::kCorrupt);
 }
 
+TEST(Binding, ScalesBesideWeightsAreRefused) {
+  TestFile file;
+  file.set_tensor("blk.1.ffn_up_exps.scale", {4}, tensor::DType::kF32);
+  file.set_tensor("output.scale", {1}, tensor::DType::kF32);
+  const Error error = Bound(file).error();
+  EXPECT_EQ(error.code, Code::kUnsupported);
+  EXPECT_THAT(error.why, HasSubstr("'blk.1.ffn_up_exps.scale' scales 'blk.1.ffn_up_exps.weight'"));
+  EXPECT_THAT(error.why, HasSubstr("'output.scale' scales 'output.weight' (in test.gguf)"));
+}
+
 TEST(Binding, RouterBiasUnderEachOfItsNames) {
   for (const char* name : {"blk.1.exp_probs_b", "blk.1.exp_probs_b.weight"}) {
     TestFile file;
