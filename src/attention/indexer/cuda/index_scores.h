@@ -38,8 +38,8 @@ inline constexpr int kIndexPageTokens = 64;
 inline constexpr int kFp8IndexHeadDim = 128;
 inline constexpr int kFp8IndexRowBytes = kFp8IndexHeadDim + 4;
 inline constexpr int kMaxIndexHeads = 128;
-// What a block may ask for on sm_86, sm_89 and sm_120; every kernel of the indexer stays below.
-inline constexpr int kMaxIndexSharedBytes = 99 << 10;
+// What a block of these kernels takes at most.
+inline constexpr int kIndexScoresSharedBytes = 64 << 10;
 
 struct IndexScoresArgs {
   const uint16_t* q;
