@@ -6,9 +6,12 @@
 #include <random>
 
 #include "attention/registry.h"
+#include "attention/run_once.h"
 #include "base/assert.h"
 #include "base/strings.h"
-#include "base/try.h"
+#include "capability/device_facts.h"
+#include "device/machine.h"
+#include "tensor/dequantize.h"
 
 namespace topknot::attention {
 namespace {
@@ -27,6 +30,8 @@ constexpr uint32_t kSeed = 20260701;
 // relative error of a weight, and 130 weights are summed. 576 * 2^-24 * 8 is 2.7e-4; errors of
 // random sign stay far below, and a wrong row, scale or mask changes outputs by 0.1 and more.
 constexpr double kLimit = 3e-4;
+// A GPU rounds weights and outputs to bf16, 2^-9 each; no element of these rows exceeds 5.
+constexpr double kBf16Limit = 2 * 0x1p-9 * 5;
 
 struct Tile {
   kvcache::Cache cache;
@@ -59,7 +64,8 @@ Tile make_tile() {
     kvcache::write_row(rows, slot_of(position), row.data());
   }
   for (int64_t i = 0; i < kTokens * kShape.heads * kShape.width(); ++i) {
-    tile.q.push_back(normal(random));
+    // Rounded, so that the reference is asked what a GPU is asked.
+    tile.q.push_back(tensor::bf16_to_f32(tensor::f32_to_bf16(normal(random))));
   }
   for (int64_t token = 0; token < kTokens; ++token) {
     tile.requests.push_back(0);
@@ -71,16 +77,9 @@ Tile make_tile() {
   return tile;
 }
 
-struct Outcome {
-  std::vector<float> out, lse;
-};
-
-Result<Outcome> run(const Backend& backend, const Tile& tile, Selection selection,
-                    const Resources& resources) {
-  Outcome result;
-  result.out.assign(static_cast<size_t>(kTokens * kShape.heads * kShape.kv_lora_rank), NAN);
-  result.lse.assign(static_cast<size_t>(kTokens * kShape.heads), NAN);
-  MlaArgs args;
+HostProblem problem_of(const Tile& tile, Selection selection) {
+  HostProblem problem{.shape = kShape, .requests = 1};
+  MlaArgs& args = problem.args;
   args.q = tile.q.data();
   args.kv = tile.cache.latent_rows(0);
   args.selection = selection;
@@ -89,12 +88,7 @@ Result<Outcome> run(const Backend& backend, const Tile& tile, Selection selectio
                 tile.requests.data(), tile.visible.data()};
   args.tokens = kTokens;
   args.sm_scale = 1 / std::sqrt(static_cast<float>(kShape.width()));
-  args.out = result.out.data();
-  args.lse = result.lse.data();
-  TOPKNOT_TRY(const std::unique_ptr<Attention> attention, backend.create(kShape, resources));
-  TOPKNOT_CHECK_OK(attention->plan({selection, kTokens, kTopk, kContext}));
-  TOPKNOT_CHECK_OK(attention->run(args));
-  return result;
+  return problem;
 }
 
 double largest_difference(const std::vector<float>& got, const std::vector<float>& want) {
@@ -108,9 +102,8 @@ double largest_difference(const std::vector<float>& got, const std::vector<float
   return largest;
 }
 
-Facts facts_of(Selection selection) {
-  return Facts()
-      .set(Fact::kDevice, DeviceKind::kCpu)
+Facts facts_of(const Facts& device, Selection selection) {
+  return Facts(device)
       .set(Fact::kSelection, selection)
       .set(Fact::kHeads, kShape.heads)
       .set(Fact::kKvLoraRank, kShape.kv_lora_rank)
@@ -120,33 +113,46 @@ Facts facts_of(Selection selection) {
       .set(Fact::kPageTokens, kPageTokens);
 }
 
+// Compares one call with the reference's, which runs on the host.
+void compare(const Backend& backend, Selection selection, const Resources& resources,
+             ProbeResult* result) {
+  const Facts host = Facts().set(Fact::kDevice, DeviceKind::kCpu);
+  const Backend& reference =
+      chosen_backend(select_backend(facts_of(host, selection), "cpu_reference"));
+  const Tile tile = make_tile();
+  const HostProblem problem = problem_of(tile, selection);
+  const Result<HostAnswer> got = run_once(backend, problem, resources);
+  if (!got) {
+    result->problem = got.error().to_string();
+    return;
+  }
+  ThreadPool alone(1);
+  const ops::Kernels* kernels =
+      resources.kernels != nullptr ? resources.kernels : ops::available_kernels().front();
+  const Result<HostAnswer> want = run_once(reference, problem, {&alone, kernels});
+  TOPKNOT_ASSERT(want.has_value());  // it has no way to fail
+  result->largest_difference =
+      std::max(largest_difference(got->out, want->out), largest_difference(got->lse, want->lse));
+}
+
 }  // namespace
 
-std::vector<ProbeResult> probe_backend(const Backend& backend, const Resources& resources) {
+std::vector<ProbeResult> probe_backend(const Backend& backend, const Resources& resources,
+                                       const Facts& device) {
   std::vector<ProbeResult> results;
+  const bool rounds = backend.activations == ActivationType::kBf16;
   for (const Selection selection : {Selection::kSparse, Selection::kDense}) {
     ProbeResult result{.backend = std::string(backend.name),
-                       .kernels = resources.kernels->name,
+                       .kernels = resources.kernels != nullptr
+                                      ? std::string(resources.kernels->name)
+                                      : cat("sm_", device[Fact::kSm].value_or(0)),
                        .selection = selection == Selection::kSparse ? "sparse" : "dense",
-                       .limit = kLimit};
-    const Facts asked = facts_of(selection);
-    for (const Refusal& refusal : refusals(backend.rules, asked)) {
+                       .limit = rounds ? kBf16Limit : kLimit};
+    for (const Refusal& refusal : refusals(backend.rules, facts_of(device, selection))) {
       result.refusals.push_back(cat(refusal.what, ": needs ", refusal.needed, ", found ",
                                     refusal.found, ": ", refusal.because));
     }
-    if (result.refusals.empty()) {
-      const Tile tile = make_tile();
-      const Result<Outcome> got = run(backend, tile, selection, resources);
-      const Backend& reference = chosen_backend(select_backend(asked, "cpu_reference"));
-      const Result<Outcome> want = run(reference, tile, selection, resources);
-      TOPKNOT_ASSERT(want.has_value());  // it has no way to fail
-      if (got) {
-        result.largest_difference = std::max(largest_difference(got->out, want->out),
-                                             largest_difference(got->lse, want->lse));
-      } else {
-        result.problem = got.error().to_string();
-      }
-    }
+    if (result.refusals.empty()) compare(backend, selection, resources, &result);
     results.push_back(std::move(result));
   }
   return results;
@@ -154,11 +160,24 @@ std::vector<ProbeResult> probe_backend(const Backend& backend, const Resources& 
 
 std::vector<ProbeResult> probe_registry(ThreadPool* pool) {
   std::vector<ProbeResult> results;
+  const auto add = [&](const Backend& backend, const Resources& resources, const Facts& device) {
+    auto found = probe_backend(backend, resources, device);
+    std::move(found.begin(), found.end(), std::back_inserter(results));
+  };
+  const Facts host = Facts().set(Fact::kDevice, DeviceKind::kCpu);
+  const device::Machine machine = device::this_machine();
   for (const RegistryEntry& entry : registry()) {
     if (entry.backend == nullptr) continue;
-    for (const ops::Kernels* kernels : ops::available_kernels()) {
-      auto found = probe_backend(*entry.backend, {pool, kernels});
-      std::move(found.begin(), found.end(), std::back_inserter(results));
+    if (device_kind(*entry.backend) == DeviceKind::kCpu) {
+      for (const ops::Kernels* kernels : ops::available_kernels()) {
+        add(*entry.backend, {pool, kernels}, host);
+      }
+      continue;
+    }
+    for (size_t gpu = 0; gpu < machine.devices.size(); ++gpu) {  // GPUs come first, by index
+      if (machine.devices[gpu].kind != DeviceKind::kCuda) continue;
+      add(*entry.backend, {.cuda_device = static_cast<int>(gpu)},
+          device_facts(machine.devices[gpu]));
     }
   }
   return results;

@@ -13,7 +13,7 @@ namespace topknot::attention {
 
 struct ProbeResult {
   std::string backend;
-  std::string kernels;                // instruction set of host backends
+  std::string kernels;                // instruction set of host backends; "sm_90" of a GPU's
   std::string selection;              // "sparse" or "dense"
   std::vector<std::string> refusals;  // why it was not run here; empty when it was
   std::string problem;                // what create() or run() said, if one of them failed
@@ -22,11 +22,13 @@ struct ProbeResult {
   bool passed() const { return refusals.empty() && problem.empty() && largest_difference <= limit; }
 };
 
-// One tile (4 heads, rank 512, rope 64, bf16 rows) through one backend, sparse and then dense. Rows
-// that are not selected hold NaN, so a backend that reads them fails.
-std::vector<ProbeResult> probe_backend(const Backend& backend, const Resources& resources);
+// One tile (4 heads, rank 512, rope 64, bf16 rows) through one backend, sparse and then dense, on a
+// device of these facts. Rows that are not selected hold NaN, so a backend that reads them fails.
+std::vector<ProbeResult> probe_backend(const Backend& backend, const Resources& resources,
+                                       const Facts& device);
 
-// Every built backend of the registry with every instruction set this processor has.
+// Every built backend of the registry: those of the host with every instruction set this processor
+// has, those of a GPU on every GPU that is here.
 std::vector<ProbeResult> probe_registry(ThreadPool* pool);
 
 }  // namespace topknot::attention

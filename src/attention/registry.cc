@@ -28,23 +28,9 @@ std::span<const RegistryEntry> registry() {
   return entries;
 }
 
-std::span<const capability::Implementation> planned_backends() {
-  using namespace capability;
-  static constexpr Missing kNotWritten = {"attention has no GPU kernels in this version",
-                                          "--device cpu"};
-  static constexpr Rule kRules[] = {
-      {Fact::kDevice, exactly(DeviceKind::kCuda), "it runs on a GPU", "--device cuda:0"},
-  };
-  static constexpr Implementation kList[] = {
-      {"cuda", "sparse and dense MLA on a GPU", kRules, &kNotWritten},
-  };
-  return kList;
-}
-
 capability::Choice select_backend(const Facts& asked, std::string_view forced) {
   using capability::Fact;
   std::vector<capability::Candidate> candidates;
-  for (const auto& each : planned_backends()) candidates.push_back(capability::judge(each, asked));
   for (const RegistryEntry& entry : registry()) {
     capability::Candidate candidate{std::string(entry.name), {}};
     if (entry.backend == nullptr) {
@@ -64,10 +50,20 @@ capability::Choice select_backend(const Facts& asked, std::string_view forced) {
                             std::move(candidates), forced);
 }
 
+capability::DeviceKind device_kind(const Backend& backend) {
+  using capability::DeviceKind;
+  for (const Rule& rule : backend.rules) {
+    if (rule.fact != capability::Fact::kDevice) continue;
+    return capability::holds(rule.accepts, static_cast<int64_t>(DeviceKind::kCuda))
+               ? DeviceKind::kCuda
+               : DeviceKind::kCpu;
+  }
+  return DeviceKind::kCpu;
+}
+
 const Backend& chosen_backend(const capability::Choice& choice) {
   TOPKNOT_ASSERT(choice.chosen.has_value());
-  TOPKNOT_ASSERT(*choice.chosen >= planned_backends().size());
-  return *registry()[*choice.chosen - planned_backends().size()].backend;
+  return *registry()[*choice.chosen].backend;
 }
 
 }  // namespace topknot::attention

@@ -16,12 +16,11 @@ struct RegistryEntry {
 
 std::span<const RegistryEntry> registry();
 
-// Backends that this version does not have, best first; select_backend() lists and refuses them
-// before those of registry(), so that a GPU's answer says what is missing.
-std::span<const capability::Implementation> planned_backends();
-
 // The first backend that takes `asked`, or the one named `forced`; see capability::choose.
 capability::Choice select_backend(const Facts& asked, std::string_view forced = {});
+
+// Where a backend computes, by its rule about the device.
+capability::DeviceKind device_kind(const Backend& backend);
 
 // The backend of a choice that has one.
 const Backend& chosen_backend(const capability::Choice& choice);

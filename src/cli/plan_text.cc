@@ -3,34 +3,10 @@
 
 #include "base/strings.h"
 #include "cli/plan_report.h"
+#include "cli/text.h"
 
 namespace topknot::cli {
 namespace {
-
-constexpr size_t kColumns = 100;
-
-// Words of `text` in lines that fit behind an indentation; the first begins at `column`.
-std::string wrapped(std::string_view text, size_t column, size_t indent) {
-  std::string out;
-  size_t at = column;
-  size_t begin = 0;
-  while (begin < text.size()) {
-    const size_t end = std::min(text.find(' ', begin), text.size());
-    const std::string_view word = text.substr(begin, end - begin);
-    const bool first = at == column || at == indent;
-    if (!first && at + 1 + word.size() > kColumns) {
-      out += '\n' + std::string(indent, ' ');
-      at = indent;
-    } else if (!first) {
-      out += ' ';
-      ++at;
-    }
-    out += word;
-    at += word.size();
-    begin = end + 1;
-  }
-  return out;
-}
 
 std::string line(size_t indent, std::string_view text) {
   return std::string(indent, ' ') + wrapped(text, indent, indent + 2) + '\n';

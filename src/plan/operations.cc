@@ -16,15 +16,6 @@ namespace {
 using namespace capability;
 using model::Use;
 
-Facts target_facts(const Target& target) {
-  Facts facts = capability::device_facts(target.device);
-  if (target.ranks > 1) facts.set(Fact::kTensorRanks, target.ranks);
-  if (target.on_host() && target.instructions_known) {
-    facts.set(Fact::kInstructions, target.instructions);
-  }
-  return facts;
-}
-
 class Resolver {
  public:
   Resolver(const model::ModelConfig& config, const model::CheckedTensors& tensors,
@@ -139,6 +130,15 @@ std::vector<Operation> resolve_operations(const model::ModelConfig& config,
                                           const model::CheckedTensors& tensors,
                                           const OperationRequest& request, const Target& target) {
   return Resolver(config, tensors, request, target).resolve();
+}
+
+Facts target_facts(const Target& target) {
+  Facts facts = capability::device_facts(target.device);
+  if (target.ranks > 1) facts.set(Fact::kTensorRanks, target.ranks);
+  if (target.on_host() && target.instructions_known) {
+    facts.set(Fact::kInstructions, target.instructions);
+  }
+  return facts;
 }
 
 Facts attention_facts(const model::ModelConfig& config, const OperationRequest& request,

@@ -1,4 +1,5 @@
 // Needs a GPU. Oracle: map_slots().
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -21,7 +22,11 @@ class CudaSlotMapTest : public test::GpuFixture {
     constexpr int64_t kRequests = 3, kPages = 9;
     std::mt19937 random(static_cast<uint32_t>(rows.tokens * 31 + rows.width + page_tokens));
     std::vector<int32_t> table(kRequests * kPages), requests, positions;
-    for (int32_t& page : table) page = random() % 11 == 0 ? -1 : int32_t(random() % 1'000'000);
+    // One page in 12 is missing, one so far behind that its slots do not fit.
+    for (int32_t& page : table) {
+      page = random() % 12 == 0 ? -1 : static_cast<int32_t>(random() % 1'000'000);
+      if (random() % 12 == 0) page = std::numeric_limits<int32_t>::max() - 1;
+    }
     for (int64_t t = 0; t < rows.tokens; ++t) requests.push_back(int32_t(random() % kRequests));
     for (int64_t i = 0; i < rows.tokens * rows.width; ++i) {
       const auto inside = static_cast<int32_t>(random() % (kPages * uint32_t(page_tokens)));

@@ -13,10 +13,9 @@
 
 #include <cstdint>
 
-namespace topknot::attention {
+#include "attention/indexer/cuda/limits.h"
 
-// What a block of these kernels takes at most.
-inline constexpr int kTopKSharedBytes = 80 << 10;
+namespace topknot::attention {
 
 struct TopKArgs {
   const float* scores;
