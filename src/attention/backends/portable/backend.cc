@@ -84,7 +84,7 @@ class PortableAttention final : public Attention {
       splits_ = dense_splits_for(batch.tokens, heads, tile_heads_, batch.max_visible, slots_,
                                  kDenseWaves);
     }
-    in_place_ = tiled_ && sums_in_place(heads, tile_heads_, splits_);
+    in_pairs_ = tiled_ && adds_in_pairs(splits_);
     return {};
   }
 
@@ -99,7 +99,7 @@ class PortableAttention final : public Attention {
     const auto stream = static_cast<cudaStream_t>(args.stream);
     cudaError_t status = tiled_ ? launch_tiled_mla({format, tile_heads_}, kernel_args, stream)
                                 : launch_generic_mla(format, kernel_args, stream);
-    if (status == cudaSuccess && splits_ > 1 && !in_place_) {
+    if (status == cudaSuccess && splits_ > 1 && !in_pairs_) {
       status = launch_combine(kernel_args, stream);
     }
     return device::cuda_status(status, device_, "cannot launch attention");
@@ -153,7 +153,7 @@ class PortableAttention final : public Attention {
             .row_bytes = static_cast<int32_t>(args.kv.row_bytes),
             .partial_out = partial_out_.as<float>(),
             .partial_lse = partial_lse_.as<float>(),
-            .tickets = in_place_ ? tickets_.as<uint32_t>() : nullptr,
+            .tickets = in_pairs_ ? tickets_.as<uint32_t>() : nullptr,
             .tokens = args.tokens,
             .heads = static_cast<int32_t>(shape_.heads),
             .kv_lora_rank = static_cast<int32_t>(shape_.kv_lora_rank),
@@ -172,7 +172,7 @@ class PortableAttention final : public Attention {
   device::DeviceBuffer partial_out_, partial_lse_, tickets_;
   MlaBatch planned_;
   int splits_ = 1;
-  bool in_place_ = false;
+  bool in_pairs_ = false;
 };
 
 Result<std::unique_ptr<Attention>> create(const MlaShape& shape, const Resources& resources) {
