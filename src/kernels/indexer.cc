@@ -27,7 +27,7 @@ struct topknot_indexer {
 namespace topknot::kernels {
 namespace {
 
-constexpr int64_t kMostHeads = 1024;
+constexpr int64_t kMostHeads = 128;  // what the kernels hold in shared memory
 constexpr int64_t kWidestHead = 4096;
 
 Status check_shape(const topknot_indexer_shape& shape, const char* name) {
@@ -35,7 +35,7 @@ Status check_shape(const topknot_indexer_shape& shape, const char* name) {
   TOPKNOT_CHECK_OK(check_range(name, "head_dim", shape.head_dim, 1, kWidestHead));
   TOPKNOT_CHECK_OK(check_range(name, "topk", shape.topk, 1, kMostTokens));
   TOPKNOT_CHECK_OK(check_range(name, "max_tokens", shape.max_tokens, 1, kMostTokens));
-  return check_range(name, "max_context", shape.max_context, 1, kMostSlots);
+  return check_range(name, "max_context", shape.max_context, 1, attention::kMaxIndexerContext);
 }
 
 // The rules of every part of it: scores, then the selection.
