@@ -8,6 +8,7 @@ import pathlib
 
 import pytest
 
+import gguf_files
 from program import EXIT, MICRO, ROOT, TINY, succeed, topknot
 
 EXPECTED = ROOT / "tests" / "data" / "plan"
@@ -42,6 +43,7 @@ CASES = [
     ("glm-5-desktop", "glm-5-ud-q4_k_xl", ["--devices", "cpu-16-core-desktop"], 1),
     ("glm-5.2-2-sockets", "glm-5.2-ud-q4_k_xl",
      ["--devices", "cpu-2-socket-server", "--disk-rate", "6.5"], 0),
+    ("glm-5-q2-2-sockets", "glm-5-ud-q2_k_xl", ["--devices", "cpu-2-socket-server"], 0),
     ("deepseek-v2-lite-desktop", "deepseek-v2-lite-q4_k_m",
      ["--devices", "cpu-16-core-desktop", "-c", "32768"], 0),
 ]
@@ -157,18 +159,21 @@ def test_explain():
     assert done.returncode == EXIT["not_found"] and "'attention decode'" in done.err
 
 
-def test_a_type_that_nothing_computes_with_is_refused_by_name(published):
-    done = topknot("plan", "-m", published("glm-5-ud-q2_k_xl"), "--devices",
-                   "cpu-2-socket-server", "--json")
+def test_a_type_that_nothing_computes_with_is_refused_by_name(tmp_path):
+    path = tmp_path / "type.gguf"
+    micro = gguf_files.read(MICRO)
+    tensor = micro.tensor("output.weight")
+    elements = tensor.shape[0] * tensor.shape[1]
+    tensor.type_id, tensor.data = 9, bytes(elements // 32 * 36)  # Q8_1, for activations
+    gguf_files.write(path, micro)
+    done = topknot("plan", "-m", path, "--devices", "cpu-2-socket-server", "--json")
     got = json.loads(done.out)
-    assert (done.returncode == 0) == got["complete"]
-    for operation in got["operations"]:
-        if operation["chosen"] is not None:
-            continue
-        name = operation["operation"].split()[-1]
-        found = [r["found"] for c in operation["candidates"] for r in c["refusals"]
-                 if r["what"] == "weight_type"]
-        assert found and set(found) == {name}
+    assert done.returncode != 0 and not got["complete"]
+    refused = [o for o in got["operations"] if o["chosen"] is None]
+    assert [o["operation"] for o in refused] == ["linear Q8_1"]
+    found = [r["found"] for c in refused[0]["candidates"] for r in c["refusals"]
+             if r["what"] == "weight_type"]
+    assert found and set(found) == {"Q8_1"}
 
 
 @pytest.mark.parametrize("arguments,code,word", [
