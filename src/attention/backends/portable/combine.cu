@@ -14,8 +14,8 @@ struct CombineArgs {
   const float* partial_lse;
   __nv_bfloat16* out;
   float* lse;
-  int heads, rank, splits;
-  int64_t units;  // rows x blocks of columns
+  uint32_t heads, rank, splits;
+  uint32_t units;  // rows x blocks of columns
 };
 
 __device__ __forceinline__ float4 fma4(float w, float4 v, float4 sum) {
@@ -40,11 +40,14 @@ struct Unit {
   const float* lse;
   const float* out;
 
-  __device__ Unit(const CombineArgs& args, int64_t unit, int lane) {
-    const int column_blocks = (args.rank + kColumns - 1) / kColumns;
-    row = unit / column_blocks;
-    column = static_cast<int>(unit % column_blocks) * kColumns + lane * 4;
-    const int64_t first = row / args.heads * args.splits * args.heads + row % args.heads;
+  __device__ Unit(const CombineArgs& args, uint32_t unit, int lane) {
+    // In 32 bits, which a grid fits: a 64-bit division is a call.
+    const uint32_t column_blocks = (args.rank + kColumns - 1) / kColumns;
+    const uint32_t head_of_token = unit / column_blocks, token = head_of_token / args.heads;
+    row = head_of_token;
+    column = static_cast<int>(unit - head_of_token * column_blocks) * kColumns + lane * 4;
+    const int64_t first =
+        static_cast<int64_t>(token) * args.splits * args.heads + head_of_token % args.heads;
     lse = args.partial_lse + first;
     out = args.partial_out + first * args.rank + column;
   }
@@ -78,7 +81,7 @@ struct Unit {
 __global__ void __launch_bounds__(32 * kFewWarps)
     combine_few(const __grid_constant__ CombineArgs args) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int64_t index = static_cast<int64_t>(blockIdx.x) * kFewWarps + warp;
+  const uint32_t index = blockIdx.x * kFewWarps + warp;
   if (index >= args.units) return;
   const Unit unit(args, index, lane);
   float total = 0;
@@ -116,10 +119,10 @@ cudaError_t launch_combine(const MlaKernelArgs& args, cudaStream_t stream) {
                                 args.partial_lse,
                                 static_cast<__nv_bfloat16*>(args.out),
                                 args.lse,
-                                args.heads,
-                                args.kv_lora_rank,
-                                args.splits,
-                                units};
+                                static_cast<uint32_t>(args.heads),
+                                static_cast<uint32_t>(args.kv_lora_rank),
+                                static_cast<uint32_t>(args.splits),
+                                static_cast<uint32_t>(units)};
   if (units == 0) return cudaSuccess;
   if (args.splits >= kManySplits) {
     combine_many<<<static_cast<unsigned>(units), 32 * kManyWarps, 0, stream>>>(combined);

@@ -45,4 +45,15 @@ constexpr int dense_splits_for(int64_t tokens, int heads, int tile_heads, int64_
 // all, and a launch is saved. With more parts one block would read for longer than a launch takes.
 constexpr bool adds_in_pairs(int splits) { return splits == 2; }
 
+// The largest GPU that the scratch is computed for without seeing it: 188 multiprocessors of an RTX
+// PRO 6000. A larger one is used as if it had no more.
+inline constexpr int kMostMultiprocessors = 192;
+constexpr int most_blocks_per_sm(int tile_heads) { return tile_heads == 16 ? 2 : 1; }
+
+// Rows of partial results of `waves` times as many blocks as run at once, each with a tile of
+// heads, or with all heads where they are fewer.
+constexpr int64_t scratch_rows(int64_t heads, int tile_heads, int64_t slots, int waves) {
+  return waves * slots * std::min<int64_t>(heads, tile_heads);
+}
+
 }  // namespace topknot::attention::portable
