@@ -8,8 +8,9 @@ namespace topknot::capability {
 #ifdef TOPKNOT_GPU_CODE
 inline constexpr const Missing* kGpuCodeMissing = nullptr;
 #else
-inline constexpr Missing kBuiltWithoutGpuCode = {"this program was built without GPU code",
-                                                 "configure with -DTOPKNOT_CUDA=ON"};
+inline constexpr Missing kBuiltWithoutGpuCode = {"this program was built without it",
+                                                 "configure with -DTOPKNOT_CUDA=ON", "build",
+                                                 "TOPKNOT_CUDA=ON", "OFF"};
 inline constexpr const Missing* kGpuCodeMissing = &kBuiltWithoutGpuCode;
 #endif
 

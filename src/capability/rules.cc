@@ -76,9 +76,9 @@ std::vector<Refusal> refusals(std::span<const Rule> rules, const Facts& asked) {
 Candidate judge(const Implementation& implementation, const Facts& asked) {
   Candidate candidate{implementation.name, refusals(implementation.rules, asked)};
   if (implementation.missing != nullptr) {
-    candidate.refusals.push_back({.what = "kernel",
-                                  .needed = "one",
-                                  .found = "none in this version",
+    candidate.refusals.push_back({.what = implementation.missing->what,
+                                  .needed = implementation.missing->needed,
+                                  .found = implementation.missing->found,
                                   .because = implementation.missing->because,
                                   .remedy = implementation.missing->remedy});
   }

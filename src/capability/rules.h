@@ -81,6 +81,9 @@ std::vector<Refusal> refusals(std::span<const Rule> rules, const Facts& asked);
 struct Missing {
   const char* because;
   const char* remedy;
+  const char* what = "kernel";
+  const char* needed = "one";
+  const char* found = "none in this version";
 };
 
 // One way to compute an operation: a row of an ordered list that stands beside the code.

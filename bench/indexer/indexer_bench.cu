@@ -1,10 +1,13 @@
 // Times the GPU kernels of the indexer: scores, selection, slot map, quantization. Each result is
-// checked before it is timed. Needs a GPU and nothing but the CUDA runtime; see bench/README.md.
+// checked before it is timed, fp8 scores apart (the tests compare those).
 //
+//   nvcc -O3 -std=c++17 -I src -gencode arch=compute_90,code=sm_90 -cudart static
+//        -o indexer_bench bench/indexer/*.cu src/attention/indexer/cuda/*.cu
+//        src/attention/indexer/cuda/split_top_k.cc src/kvcache/cuda/*.cu
 //   indexer_bench [--json] [NAME..]   only cases whose name contains one of the NAMEs
 //
 // One call after another in a CUDA graph, each on its own data where that fits, so that the caches
-// hold little of what a call reads; median of the replays.
+// hold little of what a call reads; median of 15 replays.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
