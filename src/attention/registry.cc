@@ -41,6 +41,14 @@ std::span<const capability::Implementation> planned_backends() {
   return kList;
 }
 
+capability::Refusal not_built(const RegistryEntry& entry) {
+  return {.what = "build",
+          .needed = cat(entry.built_when, "=ON"),
+          .found = "OFF",
+          .because = "this program was built without it",
+          .remedy = cat("configure with -D", entry.built_when, "=ON")};
+}
+
 capability::Choice select_backend(const Facts& asked, std::string_view forced) {
   using capability::Fact;
   std::vector<capability::Candidate> candidates;
@@ -48,11 +56,7 @@ capability::Choice select_backend(const Facts& asked, std::string_view forced) {
   for (const RegistryEntry& entry : registry()) {
     capability::Candidate candidate{std::string(entry.name), {}};
     if (entry.backend == nullptr) {
-      candidate.refusals.push_back({.what = "build",
-                                    .needed = cat(entry.built_when, "=ON"),
-                                    .found = "OFF",
-                                    .because = "this program was built without it",
-                                    .remedy = cat("configure with -D", entry.built_when, "=ON")});
+      candidate.refusals.push_back(not_built(entry));
     } else {
       candidate.refusals = capability::refusals(entry.backend->rules, asked);
     }

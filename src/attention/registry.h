@@ -20,6 +20,9 @@ std::span<const RegistryEntry> registry();
 // before those of registry(), so that a GPU's answer says what is missing.
 std::span<const capability::Implementation> planned_backends();
 
+// What a list of candidates says of a backend that was not built.
+capability::Refusal not_built(const RegistryEntry& entry);
+
 // The first backend that takes `asked`, or the one named `forced`; see capability::choose.
 capability::Choice select_backend(const Facts& asked, std::string_view forced = {});
 

@@ -7,6 +7,8 @@
 #include "base/strings.h"
 #include "base/thread_pool.h"
 #include "cli/commands.h"
+#include "cli/device_lists.h"
+#include "cli/device_options.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "device/cpu/host_facts.h"
@@ -17,6 +19,7 @@ namespace topknot::cli {
 namespace {
 
 struct BackendsOptions {
+  DeviceOptions device;
   bool probe = false;
   bool json = false;
 };
@@ -180,17 +183,40 @@ int list_backends(const BackendsOptions& o) {
   return kExitFailed;
 }
 
+int list_for_device(const BackendsOptions& o) {
+  const auto target = device_of(o.device);
+  if (!target) return report(target.error());
+  const Json json = device_lists_json(*target);
+  if (o.json) {
+    write_json(json);
+  } else {
+    write_output(device_lists_text(json));
+  }
+  return 0;
+}
+
 }  // namespace
 
 void add_backends(CLI::App* program, Action* action) {
   CLI::App* app =
       program->add_subcommand("backends", "List attention backends, kernels and devices");
   const auto o = std::make_shared<BackendsOptions>();
-  app->add_flag("--probe", o->probe, "run each backend on a small tile and compare");
+  CLI::Option* probe =
+      app->add_flag("--probe", o->probe, "run each backend on a small tile and compare");
+  CLI::Option* device =
+      app->add_option("--device", o->device.device,
+                      "every list of implementations in the order tried on this device, and what "
+                      "of it can never be chosen there: cpu, cuda:N, or a machine's name or file");
+  CLI::Option* devices = add_devices_option(app, &o->device.devices);
+  device->excludes(probe);
+  devices->excludes(probe);
   add_json_option(app, &o->json);
-  app->footer(
-      examples({"topknot backends", "topknot backends --probe", "topknot backends --json"}));
-  app->callback([o, action] { *action = [o] { return list_backends(*o); }; });
+  app->footer(examples({"topknot backends", "topknot backends --probe",
+                        "topknot backends --device rtx-pro-6000", "topknot backends --json"}));
+  app->callback([o, action, device, devices] {
+    const bool one = device->count() > 0 || devices->count() > 0;
+    *action = [o, one] { return one ? list_for_device(*o) : list_backends(*o); };
+  });
 }
 
 }  // namespace topknot::cli

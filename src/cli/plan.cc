@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/device_options.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/plan_report.h"
@@ -33,13 +34,6 @@ struct Planned {
   plan::Plan plan;
 };
 
-// GPUs are asked only when one is meant: that makes a context on each of them.
-Result<device::Machine> machine_of(const PlanOptions& options) {
-  if (!options.devices.empty()) return device::read_machine(options.devices);
-  if (options.request.device.starts_with("cuda")) return device::this_machine();
-  return device::machine_of(device::host_facts(), {});
-}
-
 Result<Planned> make(PlanOptions options) {
   std::vector<gguf::Override> overrides;
   for (const std::string& text : options.overrides) {
@@ -54,7 +48,7 @@ Result<Planned> make(PlanOptions options) {
   constexpr double kGb = 1e9;
   options.request.disk_bytes_per_second =
       static_cast<uint64_t>(std::llround(options.disk_gb_per_second * kGb));
-  TOPKNOT_TRY(device::Machine machine, machine_of(options));
+  TOPKNOT_TRY(device::Machine machine, machine_of({options.devices, options.request.device}));
   TOPKNOT_TRY(gguf::ModelFile file, gguf::ModelFile::open(options.model, overrides));
   TOPKNOT_TRY(model::ModelConfig config, model::read_config(file));
   TOPKNOT_TRY(model::CheckedTensors tensors, model::check_tensors(file, config));
@@ -158,8 +152,7 @@ void add_plan(CLI::App* program, Action* action) {
   CLI::App* command = program->add_subcommand(
       "plan", "Say what would run a model on a machine, what it takes and what it costs");
   add_model_option(command, &options->model)->required();
-  command->add_option("--devices", options->devices,
-                      "a machine instead of this one: a name of docs/devices, or a file");
+  add_devices_option(command, &options->devices);
   add_request_options(command, &options->request);
   command->add_option("--disk-rate", options->disk_gb_per_second,
                       "GB/s that the model is read with; 0: the machine's");

@@ -103,18 +103,22 @@ Json price_json(const plan::Price& price) {
 
 }  // namespace
 
+Json refusals_json(const std::vector<capability::Refusal>& refusals) {
+  Json out = Json::array();
+  for (const capability::Refusal& each : refusals) {
+    out.push_back({{"what", each.what},
+                   {"needed", each.needed},
+                   {"found", each.found},
+                   {"because", each.because},
+                   {"remedy", each.remedy}});
+  }
+  return out;
+}
+
 Json operation_json(const plan::Operation& operation) {
   Json candidates = Json::array();
-  for (const capability::Candidate& candidate : operation.choice.candidates) {
-    Json refusals = Json::array();
-    for (const capability::Refusal& each : candidate.refusals) {
-      refusals.push_back({{"what", each.what},
-                          {"needed", each.needed},
-                          {"found", each.found},
-                          {"because", each.because},
-                          {"remedy", each.remedy}});
-    }
-    candidates.push_back({{"name", candidate.name}, {"refusals", std::move(refusals)}});
+  for (const capability::Candidate& each : operation.choice.candidates) {
+    candidates.push_back({{"name", each.name}, {"refusals", refusals_json(each.refusals)}});
   }
   const bool chosen = operation.choice.chosen.has_value();
   return {{"operation", operation.name()},

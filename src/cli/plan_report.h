@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/output.h"
 #include "device/machine.h"
@@ -24,5 +25,8 @@ std::string plan_text(const plan::Plan& plan, const PlannedModel& model);
 // Every candidate of one operation, with what it needs, what was found, why, and the remedy.
 std::string explanation_text(const plan::Operation& operation);
 Json operation_json(const plan::Operation& operation);
+
+std::string refusals_text(const std::vector<capability::Refusal>& refusals);
+Json refusals_json(const std::vector<capability::Refusal>& refusals);
 
 }  // namespace topknot::cli

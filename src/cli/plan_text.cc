@@ -2,39 +2,11 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "cli/columns.h"
 #include "cli/plan_report.h"
 
 namespace topknot::cli {
 namespace {
-
-constexpr size_t kColumns = 100;
-
-// Words of `text` in lines that fit behind an indentation; the first begins at `column`.
-std::string wrapped(std::string_view text, size_t column, size_t indent) {
-  std::string out;
-  size_t at = column;
-  size_t begin = 0;
-  while (begin < text.size()) {
-    const size_t end = std::min(text.find(' ', begin), text.size());
-    const std::string_view word = text.substr(begin, end - begin);
-    const bool first = at == column || at == indent;
-    if (!first && at + 1 + word.size() > kColumns) {
-      out += '\n' + std::string(indent, ' ');
-      at = indent;
-    } else if (!first) {
-      out += ' ';
-      ++at;
-    }
-    out += word;
-    at += word.size();
-    begin = end + 1;
-  }
-  return out;
-}
-
-std::string line(size_t indent, std::string_view text) {
-  return std::string(indent, ' ') + wrapped(text, indent, indent + 2) + '\n';
-}
 
 std::string thousands(double value) {
   constexpr const char* kUnits[] = {"", "K", "M", "G", "T", "P"};
@@ -182,6 +154,16 @@ std::string plan_text(const plan::Plan& plan, const PlannedModel& model) {
   return out + operations_table(plan) + memory_table(plan) + price_table(plan.price);
 }
 
+std::string refusals_text(const std::vector<capability::Refusal>& refusals) {
+  std::string out;
+  for (const capability::Refusal& each : refusals) {
+    out += line(5, cat(each.what, ": needs ", each.needed, ", found ", each.found));
+    out += line(7, cat("because ", each.because));
+    if (!each.remedy.empty()) out += line(7, cat("try ", each.remedy));
+  }
+  return out;
+}
+
 std::string explanation_text(const plan::Operation& operation) {
   const bool chosen = operation.choice.chosen.has_value();
   std::string out =
@@ -194,11 +176,7 @@ std::string explanation_text(const plan::Operation& operation) {
                        here                    ? ": chosen"
                        : each.refusals.empty() ? ": could run; one before it was chosen"
                                                : ": refused"));
-    for (const capability::Refusal& refusal : each.refusals) {
-      out += line(5, cat(refusal.what, ": needs ", refusal.needed, ", found ", refusal.found));
-      out += line(7, cat("because ", refusal.because));
-      if (!refusal.remedy.empty()) out += line(7, cat("try ", refusal.remedy));
-    }
+    out += refusals_text(each.refusals);
   }
   return out;
 }

@@ -1,0 +1,24 @@
+// Every ordered list of implementations that a plan chooses from, and what of them can ever be
+// chosen on a device.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "capability/standing.h"
+#include "plan/target.h"
+
+namespace topknot::plan {
+
+struct OperationList {
+  std::string_view operations;                 // the names of a plan that choose from it: "router"
+  std::vector<capability::ListEntry> entries;  // in the order tried
+};
+
+// In the order of a step.
+std::vector<OperationList> operation_lists();
+
+// What is known of a device before a model is: kind, sm, shared memory, instructions of a host.
+capability::Facts target_facts(const Target& target);
+
+}  // namespace topknot::plan
