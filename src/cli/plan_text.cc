@@ -28,17 +28,7 @@ std::string bytes_or_unknown(const std::optional<uint64_t>& bytes) {
 }
 
 std::string summary(const plan::Plan& plan, const PlannedModel& model) {
-  const plan::Target& target = plan.target;
-  std::string out = line(
-      0, cat("model    ", model.config.architecture, " '", model.config.name, "', ",
-             human_bytes(model.file_bytes), ", trained context ", model.config.context_length));
-  const std::string many = target.ranks > 1 ? cat(target.ranks, " x ") : std::string();
-  out += line(
-      0, cat("machine  ",
-             model.machine.name == target.device.name ? std::string()
-                                                      : cat(printable(model.machine.name), ": "),
-             many, printable(target.device.name), " (", target.device_name(0),
-             target.device.sm ? cat(", sm_", *target.device.sm) : std::string(), ")"));
+  std::string out = model_text(model) + machine_text(plan.target, model);
   out += line(0, cat("plan     context ", plan.context, " x ", plan.sequences,
                      plan.sequences == 1 ? " sequence" : " sequences", ", ",
                      plan.sparse ? cat("sparse attention top-", model.config.indexer->topk)
@@ -147,6 +137,20 @@ std::string price_table(const plan::Price& price) {
 
 }  // namespace
 
+std::string model_text(const PlannedModel& model) {
+  return line(
+      0, cat("model    ", model.config.architecture, " '", model.config.name, "', ",
+             human_bytes(model.file_bytes), ", trained context ", model.config.context_length));
+}
+
+std::string machine_text(const plan::Target& target, const PlannedModel& model) {
+  const std::string many = target.ranks > 1 ? cat(target.ranks, " x ") : std::string();
+  const bool named = model.machine.name != target.device.name;
+  return line(0, cat("machine  ", named ? cat(printable(model.machine.name), ": ") : std::string(),
+                     many, printable(target.device.name), " (", target.device_name(0),
+                     target.device.sm ? cat(", sm_", *target.device.sm) : std::string(), ")"));
+}
+
 std::string plan_text(const plan::Plan& plan, const PlannedModel& model) {
   std::string out = summary(plan, model);
   for (const std::string& each : plan.warnings) out += line(0, cat("warning: ", each));
@@ -164,14 +168,11 @@ std::string refusals_text(const std::vector<capability::Refusal>& refusals) {
   return out;
 }
 
-std::string explanation_text(const plan::Operation& operation) {
-  const bool chosen = operation.choice.chosen.has_value();
-  std::string out =
-      line(0, cat(operation.name(), ": ", chosen ? operation.chosen() : "nothing can run it"));
-  out += line(0, cat("asked: ", operation.asked.to_string()));
-  for (size_t i = 0; i < operation.choice.candidates.size(); ++i) {
-    const capability::Candidate& each = operation.choice.candidates[i];
-    const bool here = operation.choice.chosen == i;
+std::string choice_text(const capability::Choice& choice) {
+  std::string out;
+  for (size_t i = 0; i < choice.candidates.size(); ++i) {
+    const capability::Candidate& each = choice.candidates[i];
+    const bool here = choice.chosen == i;
     out += line(0, cat(i + 1, ". ", each.name,
                        here                    ? ": chosen"
                        : each.refusals.empty() ? ": could run; one before it was chosen"
@@ -179,6 +180,14 @@ std::string explanation_text(const plan::Operation& operation) {
     out += refusals_text(each.refusals);
   }
   return out;
+}
+
+std::string explanation_text(const plan::Operation& operation) {
+  const bool chosen = operation.choice.chosen.has_value();
+  std::string out =
+      line(0, cat(operation.name(), ": ", chosen ? operation.chosen() : "nothing can run it"));
+  out += line(0, cat("asked: ", operation.asked.to_string()));
+  return out + choice_text(operation.choice);
 }
 
 }  // namespace topknot::cli

@@ -60,31 +60,6 @@ kvcache::CacheShape cache_shape(const model::ModelConfig& config, bool sparse, K
   return shape;
 }
 
-Status check_ranges(const PlanRequest& request) {
-  if (request.threads < 0 || request.threads > kMaxThreads) {
-    return Error{.code = Code::kOutOfRange,
-                 .what = cat(request.threads, " threads are out of range"),
-                 .where = "-t, --threads",
-                 .why = cat("needed: 1 to ", kMaxThreads),
-                 .fix = cat("-t 1 to ", kMaxThreads, ", or 0 for every core")};
-  }
-  if (request.ubatch < 1 || request.ubatch > kMaxUbatch) {
-    return Error{.code = Code::kOutOfRange,
-                 .what = cat("a step of ", request.ubatch, " tokens is out of range"),
-                 .where = "-ub, --ubatch-size",
-                 .why = cat("needed: 1 to ", kMaxUbatch),
-                 .fix = cat("--ubatch-size 1 to ", kMaxUbatch)};
-  }
-  if (request.sequences < 1 || request.sequences > kMaxSequences) {
-    return Error{.code = Code::kOutOfRange,
-                 .what = cat(request.sequences, " sequences are out of range"),
-                 .where = "-np, --parallel",
-                 .why = cat("needed: 1 to ", kMaxSequences),
-                 .fix = cat("--parallel 1 to ", kMaxSequences)};
-  }
-  return {};
-}
-
 // Names of one option, checked before anything is resolved: a name that does not exist is no
 // refusal.
 Status check_names(const PlanRequest& request) {
@@ -298,6 +273,31 @@ class Planner {
 };
 
 }  // namespace
+
+Status check_ranges(const PlanRequest& request) {
+  if (request.threads < 0 || request.threads > kMaxThreads) {
+    return Error{.code = Code::kOutOfRange,
+                 .what = cat(request.threads, " threads are out of range"),
+                 .where = "-t, --threads",
+                 .why = cat("needed: 1 to ", kMaxThreads),
+                 .fix = cat("-t 1 to ", kMaxThreads, ", or 0 for every core")};
+  }
+  if (request.ubatch < 1 || request.ubatch > kMaxUbatch) {
+    return Error{.code = Code::kOutOfRange,
+                 .what = cat("a step of ", request.ubatch, " tokens is out of range"),
+                 .where = "-ub, --ubatch-size",
+                 .why = cat("needed: 1 to ", kMaxUbatch),
+                 .fix = cat("--ubatch-size 1 to ", kMaxUbatch)};
+  }
+  if (request.sequences < 1 || request.sequences > kMaxSequences) {
+    return Error{.code = Code::kOutOfRange,
+                 .what = cat(request.sequences, " sequences are out of range"),
+                 .where = "-np, --parallel",
+                 .why = cat("needed: 1 to ", kMaxSequences),
+                 .fix = cat("--parallel 1 to ", kMaxSequences)};
+  }
+  return {};
+}
 
 bool Plan::complete() const {
   return std::all_of(operations.begin(), operations.end(),

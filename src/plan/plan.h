@@ -42,6 +42,9 @@ struct PlanRequest {
   uint64_t disk_bytes_per_second = 0;  // 0: the machine's, which may be unknown
 };
 
+// Threads, tokens of a step and sequences within their limits.
+Status check_ranges(const PlanRequest& request);
+
 struct Plan {
   bool sparse = false;
   std::string attention_reason;
