@@ -9,7 +9,6 @@
 #include "base/assert.h"
 #include "base/checked_math.h"
 #include "base/strings.h"
-#include "tensor/dequantize.h"
 
 namespace topknot::kvcache {
 namespace {
@@ -19,32 +18,6 @@ constexpr int64_t kRegionAlignment = 4096;  // each layer's rows begin on a page
 int64_t round_up(int64_t value, int64_t step) { return ceil_div(value, step) * step; }
 
 }  // namespace
-
-int64_t element_bytes(KvFormat format) {
-  switch (format) {
-    case KvFormat::kF32: return 4;
-    case KvFormat::kBf16: return 2;
-    case KvFormat::kFp8Ds:
-    case KvFormat::kQ8_0:
-    case KvFormat::kF16:
-    case KvFormat::kFp8E4m3: break;
-  }
-  TOPKNOT_ASSERT(!"a row format the plan must have refused");
-  return 0;
-}
-
-int64_t row_bytes(KvFormat format, int64_t width, int64_t tail) {
-  switch (format) {
-    case KvFormat::kF32: return width * 4;
-    case KvFormat::kBf16:
-    case KvFormat::kF16: return width * 2;
-    case KvFormat::kFp8E4m3: return width;
-    case KvFormat::kFp8Ds:
-      return width - tail + 4 * ceil_div<int64_t>(width - tail, 128) + 2 * tail;
-    case KvFormat::kQ8_0: return ceil_div<int64_t>(width, 32) * 34;
-  }
-  return 0;
-}
 
 int64_t CacheShape::bytes_per_token() const {
   const auto indexers =
@@ -66,8 +39,8 @@ Result<Cache> Cache::create(const CacheShape& shape, int64_t tokens) {
   cache.shape_ = shape;
   cache.pages_ = ceil_div<int64_t>(tokens, kPageTokens);
   const int64_t slots = cache.pages_ * kPageTokens;
-  const int64_t latent_bytes = shape.latent_width * element_bytes(shape.format);
-  const int64_t index_bytes = shape.index_width * element_bytes(shape.format);
+  const int64_t latent_bytes = row_bytes(shape.format, shape.latent_width, shape.latent_tail);
+  const int64_t index_bytes = row_bytes(shape.format, shape.index_width, 0);
   const int64_t latent_region = round_up(slots * latent_bytes, kRegionAlignment);
   const int64_t index_region = round_up(slots * index_bytes, kRegionAlignment);
   for (const bool has_index : shape.layer_has_index) {
@@ -85,7 +58,8 @@ Result<Cache> Cache::create(const CacheShape& shape, int64_t tokens) {
   cache.memory_ = static_cast<std::byte*>(memory);
   std::byte* next = cache.memory_;
   for (const bool has_index : shape.layer_has_index) {
-    cache.latent_.push_back({shape.format, next, shape.latent_width, latent_bytes, slots});
+    cache.latent_.push_back(
+        {shape.format, next, shape.latent_width, latent_bytes, slots, shape.latent_tail});
     next += latent_region;
     cache.index_.push_back(
         {shape.format, has_index ? next : nullptr, shape.index_width, index_bytes, slots});
@@ -172,28 +146,6 @@ void BlockTable::truncate(int64_t tokens) {
     cache_->return_page(pages_.back());
     pages_.pop_back();
   }
-}
-
-void write_row(const CacheRows& rows, int64_t slot, const float* values) {
-  TOPKNOT_ASSERT(slot >= 0 && slot < rows.slots);
-  std::byte* row = rows.row(slot);
-  if (rows.format == KvFormat::kF32) {
-    std::memcpy(row, values, static_cast<size_t>(rows.row_bytes));
-    return;
-  }
-  auto* out = reinterpret_cast<uint16_t*>(row);
-  for (int64_t i = 0; i < rows.width; ++i) out[i] = tensor::f32_to_bf16(values[i]);
-}
-
-void read_row(const CacheRows& rows, int64_t slot, float* values) {
-  TOPKNOT_ASSERT(slot >= 0 && slot < rows.slots);
-  const std::byte* row = rows.row(slot);
-  if (rows.format == KvFormat::kF32) {
-    std::memcpy(values, row, static_cast<size_t>(rows.row_bytes));
-    return;
-  }
-  const auto* in = reinterpret_cast<const uint16_t*>(row);
-  for (int64_t i = 0; i < rows.width; ++i) values[i] = tensor::bf16_to_f32(in[i]);
 }
 
 }  // namespace topknot::kvcache

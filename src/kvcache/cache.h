@@ -15,35 +15,13 @@
 #include <span>
 #include <vector>
 
-#include "capability/facts.h"
+#include "kvcache/row.h"
 #include "topknot/error.h"
 
 namespace topknot::kvcache {
 
-using capability::KvFormat;
-
 inline constexpr int32_t kPageTokens = 64;
 inline constexpr int64_t kMaxSlots = (int64_t{1} << 31) - kPageTokens;  // slots are int32
-
-// Bytes of one element for the formats a CPU cache holds (f32, bf16).
-int64_t element_bytes(KvFormat format);
-
-// Bytes of one row of any format. The last `tail` elements of a row of 8 bits stay bf16.
-//   fp8_ds  e4m3 with one fp32 scale for each 128 elements, then the tail: 656 for 512 + 64
-//   q8_0    blocks of 32 with an fp16 scale, the tail among them
-int64_t row_bytes(KvFormat format, int64_t width, int64_t tail);
-
-// Rows of one layer: row s starts at data + s * row_bytes and holds `width` elements of `format`.
-struct CacheRows {
-  KvFormat format = KvFormat::kF32;
-  std::byte* data = nullptr;
-  int64_t width = 0;
-  int64_t row_bytes = 0;
-  int64_t slots = 0;
-
-  bool empty() const { return data == nullptr; }
-  std::byte* row(int64_t slot) const { return data + slot * row_bytes; }
-};
 
 struct CacheShape {
   KvFormat format = KvFormat::kBf16;  // of latent and index rows
@@ -120,10 +98,5 @@ class BlockTable {
   Cache* cache_;
   std::vector<int32_t> pages_;
 };
-
-// Writes `width` fp32 values as one row of the cache's format.
-void write_row(const CacheRows& rows, int64_t slot, const float* values);
-// Reads a row back as fp32.
-void read_row(const CacheRows& rows, int64_t slot, float* values);
 
 }  // namespace topknot::kvcache

@@ -15,6 +15,9 @@ inline float bf16_to_f32(uint16_t bits) {
   return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16);
 }
 uint16_t f32_to_bf16(float value);  // round to nearest even; NaN stays NaN
+// OCP FP8 E4M3: no infinity, the largest value is 448, 0x7F and 0xFF are NaN.
+float e4m3_to_f32(uint8_t bits);
+uint8_t f32_to_e4m3(float value);  // round to nearest even; too large becomes 448; NaN stays NaN
 
 // Decodes `elements` (a multiple of the type's block) starting at `blocks` (no alignment needed) to
 // `out`. The type must be one with DTypeInfo::decoded.

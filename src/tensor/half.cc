@@ -1,4 +1,4 @@
-// fp16 and bf16 by their bits: no floating-point operation, so neither the rounding mode nor
+// fp16, bf16 and e4m3 by their bits: no floating-point operation, so neither the rounding mode nor
 // flush-to-zero of the calling thread changes a result.
 #include <bit>
 
@@ -48,6 +48,41 @@ uint16_t f32_to_bf16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7FFFFFFF) > 0x7F800000) return static_cast<uint16_t>(bits >> 16 | 0x40);
   return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+float e4m3_to_f32(uint8_t bits) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x80) << 24;
+  const uint32_t magnitude = bits & 0x7F;
+  if (magnitude == 0x7F) return std::bit_cast<float>(sign | 0x7FC00000);
+  if (magnitude >= 8) return std::bit_cast<float>(sign | (magnitude + (120U << 3)) << 20);
+  // Subnormal: magnitude * 2^-9. Move its top bit to bit 3, the place of the hidden one.
+  if (magnitude == 0) return std::bit_cast<float>(sign);
+  const auto shift = static_cast<uint32_t>(std::countl_zero(magnitude)) - 28;
+  return std::bit_cast<float>(sign | (121 - shift) << 23 | (magnitude << shift & 7) << 20);
+}
+
+uint8_t f32_to_e4m3(float value) {
+  constexpr uint32_t kInfinity = 0x7F800000;
+  constexpr uint32_t kOverflow = 0x43E80000;   // 464, half way from 448 to what would be 480
+  constexpr uint32_t kMinNormal = 0x3C800000;  // 2^-6
+  constexpr uint32_t kUnderflow = 0x3A800000;  // 2^-10, a tie that goes to zero
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = bits >> 24 & 0x80;
+  const uint32_t magnitude = bits & 0x7FFFFFFF;
+  const auto with_sign = [sign](uint32_t low) { return static_cast<uint8_t>(sign | low); };
+  if (magnitude > kInfinity) return with_sign(0x7F);
+  if (magnitude >= kOverflow) return with_sign(0x7E);
+  if (magnitude >= kMinNormal) {
+    const uint32_t rebased = magnitude - (120U << 23);
+    return with_sign((rebased + 0x7FFFF + (rebased >> 20 & 1)) >> 20);
+  }
+  if (magnitude <= kUnderflow) return with_sign(0);
+  const uint32_t shift = 141 - (magnitude >> 23);
+  const uint32_t significand = (magnitude & 0x7FFFFF) | 0x800000;
+  const uint32_t whole = significand >> shift;
+  const uint32_t rest = significand & ((1U << shift) - 1);
+  const uint32_t tie = 1U << (shift - 1);
+  return with_sign(whole + (rest > tie || (rest == tie && (whole & 1) != 0) ? 1 : 0));
 }
 
 }  // namespace topknot::tensor

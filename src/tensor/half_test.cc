@@ -85,5 +85,43 @@ TEST(Bf16, NanWithALowPayloadStaysNan) {
   EXPECT_TRUE(is_nan_bf16(f32_to_bf16(std::bit_cast<float>(0xFFFFFFFF))));
 }
 
+double e4m3_by_definition(uint32_t bits) {
+  const int exponent = static_cast<int>(bits >> 3 & 15);
+  const double fraction = bits & 7;
+  const double magnitude =
+      exponent == 0 ? std::ldexp(fraction, -9) : std::ldexp(8 + fraction, exponent - 10);
+  return (bits & 0x80) != 0 ? -magnitude : magnitude;
+}
+
+TEST(E4m3, EveryValueIsThatOfTheDefinitionAndComesBack) {
+  for (uint32_t bits = 0; bits < 256; ++bits) {
+    const float value = e4m3_to_f32(static_cast<uint8_t>(bits));
+    EXPECT_EQ(std::signbit(value), (bits & 0x80) != 0) << bits;
+    if ((bits & 0x7F) == 0x7F) {
+      EXPECT_TRUE(std::isnan(value)) << bits;
+    } else {
+      EXPECT_EQ(static_cast<double>(value), e4m3_by_definition(bits)) << bits;
+    }
+    EXPECT_EQ(f32_to_e4m3(value), bits);
+  }
+}
+
+TEST(E4m3, RoundsToNearestEvenAndSaturates) {
+  for (uint32_t low = 0; low < 0x7E; ++low) {
+    const float a = e4m3_to_f32(static_cast<uint8_t>(low));
+    const float b = e4m3_to_f32(static_cast<uint8_t>(low + 1));
+    const float middle = (a + b) / 2;
+    const uint32_t even = low + (low & 1);
+    EXPECT_EQ(f32_to_e4m3(middle), even) << low;
+    EXPECT_EQ(f32_to_e4m3(-middle), even | 0x80) << low;
+    EXPECT_EQ(f32_to_e4m3(std::nextafter(middle, 0.0F)), low);
+    EXPECT_EQ(f32_to_e4m3(std::nextafter(middle, b)), low + 1);
+  }
+  EXPECT_EQ(f32_to_e4m3(449), 0x7E);
+  EXPECT_EQ(f32_to_e4m3(1e30F), 0x7E);
+  EXPECT_EQ(f32_to_e4m3(-std::numeric_limits<float>::infinity()), 0xFE);
+  EXPECT_EQ(f32_to_e4m3(std::numeric_limits<float>::denorm_min()), 0);
+}
+
 }  // namespace
 }  // namespace topknot::tensor

@@ -6,40 +6,12 @@
 #include <optional>
 
 #include "base/strings.h"
+#include "device/cuda/cuda_error.h"
+#include "device/cuda/current_device.h"
 #include "device/cuda/probe.h"
-#include "topknot/version.h"
 
 namespace topknot::device {
 namespace {
-
-std::string remedy_for(cudaError_t error) {
-  switch (error) {
-    case cudaErrorInsufficientDriver:
-      return "install an NVIDIA driver for CUDA 13 or newer; without one use --device cpu";
-    case cudaErrorNoDevice:
-      return "no GPU is visible: check nvidia-smi, CUDA_VISIBLE_DEVICES and, in a container, "
-             "--gpus";
-    case cudaErrorNoKernelImageForDevice:
-    case cudaErrorInvalidDeviceFunction:
-      return cat("this program has GPU code for sm ", build_info().cuda_architectures,
-                 ": configure with -DTOPKNOT_CUDA_ARCHITECTURES set to this GPU's");
-    case cudaErrorMemoryAllocation: return "another process may hold the memory: check nvidia-smi";
-    case cudaErrorDevicesUnavailable:
-      return "another process may hold the GPU exclusively: check nvidia-smi";
-    default:
-      return "check that nvidia-smi works and that the driver is as new as this CUDA runtime";
-  }
-}
-
-Code code_for(cudaError_t error) {
-  switch (error) {
-    case cudaErrorNoKernelImageForDevice:
-    case cudaErrorInvalidDeviceFunction: return Code::kUnsupported;
-    case cudaErrorNoDevice:
-    case cudaErrorInvalidDevice: return Code::kNotFound;
-    default: return Code::kResource;
-  }
-}
 
 int attribute(int device, cudaDeviceAttr which) {
   int value = 0;
@@ -88,20 +60,6 @@ struct DeviceFree {
 };
 using DeviceVector = std::unique_ptr<float, DeviceFree>;
 
-// Puts the caller's current device back.
-class CurrentDevice {
- public:
-  CurrentDevice() {
-    if (cudaGetDevice(&saved_) != cudaSuccess) saved_ = 0;
-  }
-  ~CurrentDevice() { cudaSetDevice(saved_); }
-  CurrentDevice(const CurrentDevice&) = delete;
-  CurrentDevice& operator=(const CurrentDevice&) = delete;
-
- private:
-  int saved_ = 0;
-};
-
 constexpr int kProbeCount = 1000;  // not a multiple of the thread block
 constexpr size_t kProbeBytes = kProbeCount * sizeof(float);
 
@@ -148,7 +106,7 @@ CudaFacts cuda_facts() {
   if (error != cudaSuccess) {
     facts.problem = facts.driver_version == 0 ? "no NVIDIA driver is installed"
                                               : std::string(cudaGetErrorString(error));
-    facts.remedy = remedy_for(facts.driver_version == 0 ? cudaErrorInsufficientDriver : error);
+    facts.remedy = cuda_remedy(facts.driver_version == 0 ? cudaErrorInsufficientDriver : error);
     return facts;
   }
   for (int index = 0; index < count; ++index) facts.devices.push_back(describe(index));
@@ -166,7 +124,7 @@ Status probe_cuda(int device) {
   if (error == cudaSuccess) error = add_on_gpu(a.data(), b.data(), sum.data());
   if (error != cudaSuccess) {
     cudaGetLastError();  // clears it, so that the next call does not report it again
-    return probe_error(device, code_for(error), cudaGetErrorString(error), remedy_for(error));
+    return probe_error(device, cuda_code(error), cudaGetErrorString(error), cuda_remedy(error));
   }
   for (int i = 0; i < kProbeCount; ++i) {
     const float expected = static_cast<float>(3 * i + 1);  // exact in f32
