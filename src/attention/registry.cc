@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "attention/backend_list.h"
 #include "base/assert.h"
 #include "base/strings.h"
 
@@ -50,22 +51,7 @@ capability::Refusal not_built(const RegistryEntry& entry) {
 }
 
 capability::Choice select_backend(const Facts& asked, std::string_view forced) {
-  using capability::Fact;
-  std::vector<capability::Candidate> candidates;
-  for (const auto& each : planned_backends()) candidates.push_back(capability::judge(each, asked));
-  for (const RegistryEntry& entry : registry()) {
-    capability::Candidate candidate{std::string(entry.name), {}};
-    if (entry.backend == nullptr) {
-      candidate.refusals.push_back(not_built(entry));
-    } else {
-      candidate.refusals = capability::refusals(entry.backend->rules, asked);
-    }
-    candidates.push_back(std::move(candidate));
-  }
-  const auto selection = asked[Fact::kSelection];
-  const bool dense = selection && *selection == static_cast<int64_t>(Selection::kDense);
-  return capability::choose(dense ? "dense MLA attention" : "sparse MLA attention",
-                            std::move(candidates), forced);
+  return BackendList().select(asked, forced);
 }
 
 const Backend& chosen_backend(const capability::Choice& choice) {

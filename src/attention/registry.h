@@ -1,4 +1,4 @@
-// All attention backends, in the order of backends.def, and the choice among them.
+// All attention backends of this program, in the order of backends.def.
 #pragma once
 
 #include <span>
@@ -16,17 +16,17 @@ struct RegistryEntry {
 
 std::span<const RegistryEntry> registry();
 
-// Backends that this version does not have, best first; select_backend() lists and refuses them
-// before those of registry(), so that a GPU's answer says what is missing.
+// Backends that this version does not have, best first; a BackendList has and refuses them before
+// those of registry(), so that a GPU's answer says what is missing.
 std::span<const capability::Implementation> planned_backends();
 
 // What a list of candidates says of a backend that was not built.
 capability::Refusal not_built(const RegistryEntry& entry);
 
-// The first backend that takes `asked`, or the one named `forced`; see capability::choose.
+// The choice among the backends of this program, without libraries: BackendList().select().
 capability::Choice select_backend(const Facts& asked, std::string_view forced = {});
 
-// The backend of a choice that has one.
+// The backend of such a choice that has one.
 const Backend& chosen_backend(const capability::Choice& choice);
 
 }  // namespace topknot::attention

@@ -13,8 +13,20 @@ std::vector<Rule> rules_on(const Facts& device, std::span<const Rule> rules, boo
   return out;
 }
 
+// What code refuses when nothing but the device is known, without what it says of unknown facts.
+std::vector<Refusal> limits_on(const Facts& device, const ListEntry& entry) {
+  std::vector<Refusal> out;
+  if (!entry.limits) return out;
+  for (Refusal& each : entry.limits(device)) {
+    const auto fact = fact_from_name(each.what);
+    if (fact && device[*fact]) out.push_back(std::move(each));
+  }
+  return out;
+}
+
 // Whatever `later` takes on this device, `earlier` takes too.
 bool covers(const ListEntry& earlier, const ListEntry& later, const Facts& device) {
+  if (earlier.limits) return false;
   for (const Rule& wide : rules_on(device, earlier.rules, false)) {
     const bool met = std::any_of(later.rules.begin(), later.rules.end(), [&](const Rule& narrow) {
       return narrow.fact == wide.fact && implies(narrow.accepts, wide.accepts);
@@ -52,6 +64,9 @@ std::vector<Standing> standings(std::span<const ListEntry> entries, const Facts&
   for (size_t i = 0; i < entries.size(); ++i) {
     Standing standing{.name = std::string(entries[i].name)};
     standing.refusals = refusals(rules_on(device, entries[i].rules, true), device);
+    for (Refusal& each : limits_on(device, entries[i])) {
+      standing.refusals.push_back(std::move(each));
+    }
     if (!standing.refusals.empty()) {
       standing.fate = Standing::Fate::kRefused;
     } else if (!entries[i].absent.empty()) {

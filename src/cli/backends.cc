@@ -186,7 +186,7 @@ int list_backends(const BackendsOptions& o) {
 int list_for_device(const BackendsOptions& o) {
   const auto target = device_of(o.device);
   if (!target) return report(target.error());
-  const Json json = device_lists_json(*target);
+  const Json json = device_lists_json(*target, attention::BackendList());
   if (o.json) {
     write_json(json);
   } else {

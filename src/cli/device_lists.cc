@@ -81,10 +81,10 @@ std::string entry_text(size_t place, const Json& entry) {
 
 }  // namespace
 
-Json device_lists_json(const plan::Target& target) {
+Json device_lists_json(const plan::Target& target, const attention::BackendList& backends) {
   const Facts device = plan::target_facts(target);
   Json lists = Json::array();
-  for (const plan::OperationList& each : plan::operation_lists()) {
+  for (const plan::OperationList& each : plan::operation_lists(backends)) {
     lists.push_back(list_json(each, device));
   }
   return {{"device",

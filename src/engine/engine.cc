@@ -96,7 +96,7 @@ EngineInfo describe(const model::ModelConfig& config, const plan::Plan& plan,
   info.sparse = plan.sparse;
   info.attention_reason = plan.attention_reason;
   info.index_topk = plan.sparse ? config.indexer->topk : 0;
-  info.attention_backend = attention::chosen_backend(plan.attention).name;
+  info.attention_backend = plan.attention_backend->name;
   info.kernels = plan.kernels;
   info.dtype = capability::activation_name(plan.dtype);
   info.kv_cache_dtype = capability::kv_format_name(plan.cache.format);

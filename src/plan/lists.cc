@@ -1,7 +1,6 @@
 #include "plan/lists.h"
 
 #include "attention/indexer/implementations.h"
-#include "attention/registry.h"
 #include "capability/device_facts.h"
 #include "comm/implementations.h"
 #include "kvcache/implementations.h"
@@ -19,28 +18,10 @@ OperationList list_of(std::string_view operations, std::span<const Implementatio
   return out;
 }
 
-OperationList attention_list() {
-  OperationList out{"attention", {}};
-  for (const Implementation& each : attention::planned_backends()) {
-    out.entries.push_back(entry_of(each));
-  }
-  for (const attention::RegistryEntry& each : attention::registry()) {
-    ListEntry entry{.name = each.name};
-    if (each.backend == nullptr) {
-      entry.absent.push_back(attention::not_built(each));
-    } else {
-      entry.rules = each.backend->rules;
-      entry.description = each.backend->description;
-    }
-    out.entries.push_back(std::move(entry));
-  }
-  return out;
-}
-
 }  // namespace
 
-std::vector<OperationList> operation_lists() {
-  return {attention_list(),
+std::vector<OperationList> operation_lists(const attention::BackendList& backends) {
+  return {{"attention", backends.list_entries()},
           list_of(kIndexerScores, attention::indexer_implementations()),
           list_of(kTopK, attention::top_k_implementations()),
           list_of(kSlotMap, kvcache::slot_map_implementations()),

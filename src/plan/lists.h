@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attention/backend_list.h"
 #include "capability/standing.h"
 #include "plan/target.h"
 
@@ -15,8 +16,8 @@ struct OperationList {
   std::vector<capability::ListEntry> entries;  // in the order tried
 };
 
-// In the order of a step.
-std::vector<OperationList> operation_lists();
+// In the order of a step. Attention is chosen from `backends`, which must outlive the lists.
+std::vector<OperationList> operation_lists(const attention::BackendList& backends);
 
 // What is known of a device before a model is: kind, sm, shared memory, instructions of a host.
 capability::Facts target_facts(const Target& target);

@@ -34,9 +34,10 @@ std::vector<Facts> every_device() {
 }
 
 TEST(OperationLists, OnlyReferencesCannotWinAnywhere) {
+  const attention::BackendList backends;
   const std::vector<Facts> devices = every_device();
   ASSERT_GE(devices.size(), 12u);
-  for (const OperationList& list : operation_lists()) {
+  for (const OperationList& list : operation_lists(backends)) {
     ASSERT_FALSE(list.entries.empty()) << list.operations;
     for (const Standing& dead : dead_entries(list.entries, devices)) {
       SCOPED_TRACE(cat(list.operations, ": ", dead.name));
@@ -67,8 +68,9 @@ TEST(OperationLists, AnEntryThatNothingReachesIsFound) {
 }
 
 TEST(OperationLists, NameEveryOperationOfAPlanAndNoEntryTwice) {
+  const attention::BackendList backends;
   std::string all;
-  for (const OperationList& list : operation_lists()) {
+  for (const OperationList& list : operation_lists(backends)) {
     all += cat(list.operations, "; ");
     std::set<std::string_view> names;
     for (const ListEntry& each : list.entries) {

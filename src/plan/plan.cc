@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "attention/indexer/indexer.h"
-#include "attention/registry.h"
 #include "base/checked_math.h"
 #include "base/strings.h"
 #include "base/try.h"
@@ -148,7 +147,7 @@ class Planner {
   Status check_backend_name() const {
     if (request_.attention_backend.empty()) return {};
     const Facts asked = attention_facts(config_, operation_request(format_), plan_.target);
-    const Choice choice = attention::select_backend(asked, request_.attention_backend);
+    const Choice choice = request_.backends.select(asked, request_.attention_backend);
     const auto named = [&](const Candidate& each) {
       return each.name == request_.attention_backend;
     };
@@ -174,6 +173,7 @@ class Planner {
     request.sparse = plan_.sparse;
     request.format = format;
     request.dtype = plan_.dtype;
+    request.backends = &request_.backends;
     request.attention_backend = request_.attention_backend;
     request.kernels = request_.kernels;
     request.heads = heads_;
@@ -194,6 +194,8 @@ class Planner {
       if (each.name() == kAttentionDecode) plan_.attention = each.choice;
       if (each.name() == kNorms) plan_.kernels = each.chosen();
     }
+    plan_.attention_backend =
+        plan_.attention.chosen ? request_.backends.chosen(plan_.attention) : nullptr;
   }
 
   MemoryRequest memory_request() const {
@@ -205,9 +207,7 @@ class Planner {
     request.ubatch = plan_.ubatch;
     request.threads = plan_.threads;
     request.reference = plan_.kernels == "reference";
-    if (plan_.attention.chosen) {
-      request.attention_backend = plan_.attention.candidates[*plan_.attention.chosen].name;
-    }
+    request.attention_backend = plan_.attention_backend;
     return request;
   }
 
@@ -258,7 +258,7 @@ class Planner {
       shape.format = format;
       if (shape.bytes_per_token() >= plan_.cache.bytes_per_token()) continue;
       const Facts asked = attention_facts(config_, operation_request(format), plan_.target);
-      if (attention::select_backend(asked).chosen) out.push_back(format);
+      if (request_.backends.select(asked).chosen) out.push_back(format);
     }
     return out;
   }
