@@ -18,7 +18,7 @@ LAYERS = {
     "model": 6,
     "plan": 7, "synth": 7,
     "engine": 8,
-    "server": 9,
+    "server": 9, "bench": 9,
     "cli": 10,
 }
 PUBLIC = "topknot"  # include/topknot: plain types that every layer may use

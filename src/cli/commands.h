@@ -16,5 +16,6 @@ void add_perplexity(CLI::App* program, Action* action);
 void add_tokenize(CLI::App* program, Action* action);
 void add_backends(CLI::App* program, Action* action);
 void add_synth(CLI::App* program, Action* action);
+void add_bench(CLI::App* program, Action* action);
 
 }  // namespace topknot::cli

@@ -38,6 +38,7 @@ void declare(CLI::App* program, Action* action) {
   add_tokenize(program, action);
   add_backends(program, action);
   add_synth(program, action);
+  add_bench(program, action);
   program->allow_extras();  // reported by check_extras, with near misses
   for (CLI::App* command : program->get_subcommands([](CLI::App*) { return true; })) {
     command->allow_extras();
