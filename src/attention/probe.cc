@@ -16,8 +16,8 @@ namespace {
 using namespace capability;
 using kvcache::kPageTokens;
 
-constexpr MlaShape kShape = {.heads = 4, .kv_lora_rank = 512, .qk_rope_head_dim = 64};
-constexpr int64_t kTokens = 3;
+constexpr int64_t kTokens = 4;       // the last one reads nothing
+constexpr int64_t kQkNopeDim = 192;  // folded into q: only for those who ask
 constexpr int64_t kTopk = 64;
 constexpr int64_t kContext = 130;  // two pages and a bit
 constexpr uint32_t kSeed = 20260701;
@@ -29,6 +29,7 @@ constexpr uint32_t kSeed = 20260701;
 constexpr double kLimit = 3e-4;
 
 struct Tile {
+  MlaShape shape;
   kvcache::Cache cache;
   std::vector<float> q;
   std::vector<int32_t> slots;        // [kTokens, kTopk]
@@ -36,15 +37,16 @@ struct Tile {
   std::vector<int32_t> requests, visible;
 };
 
-Tile make_tile() {
+Tile make_tile(const ProbeTile& asked) {
   std::mt19937 random(kSeed);
   std::normal_distribution<float> normal;
-  auto made =
-      kvcache::Cache::create({KvFormat::kBf16, kShape.width(), 0, {false}}, kContext + kPageTokens);
-  TOPKNOT_ASSERT(made.has_value());  // 300 KiB
-  Tile tile{.cache = std::move(*made)};
+  auto made = kvcache::Cache::create(
+      {asked.format, asked.shape.width(), 0, {false}, asked.shape.qk_rope_head_dim},
+      kContext + kPageTokens);
+  TOPKNOT_ASSERT(made.has_value());  // at most 600 KiB
+  Tile tile{.shape = asked.shape, .cache = std::move(*made)};
   const auto rows = tile.cache.latent_rows(0);
-  std::vector<float> row(static_cast<size_t>(kShape.width()), NAN);
+  std::vector<float> row(static_cast<size_t>(tile.shape.width()), NAN);
   for (int64_t slot = 0; slot < rows.slots; ++slot) kvcache::write_row(rows, slot, row.data());
   // Pages in reverse, so that a position is never its own slot.
   for (int64_t page = rows.slots / kPageTokens; page-- > 0;) {
@@ -58,14 +60,16 @@ Tile make_tile() {
     for (float& value : row) value = normal(random);
     kvcache::write_row(rows, slot_of(position), row.data());
   }
-  for (int64_t i = 0; i < kTokens * kShape.heads * kShape.width(); ++i) {
+  for (int64_t i = 0; i < kTokens * tile.shape.heads * tile.shape.width(); ++i) {
     tile.q.push_back(normal(random));
   }
   for (int64_t token = 0; token < kTokens; ++token) {
     tile.requests.push_back(0);
-    tile.visible.push_back(static_cast<int32_t>(kContext - 40 * token));
+    const bool nothing = token == kTokens - 1;
+    tile.visible.push_back(nothing ? 0 : static_cast<int32_t>(kContext - 40 * token));
     for (int64_t k = 0; k < kTopk; ++k) {  // every other position, with holes
-      tile.slots.push_back(k % 5 == 4 ? -1 : slot_of(kContext - 1 - token - 2 * k));
+      const bool hole = nothing || k % 5 == 4;
+      tile.slots.push_back(hole ? -1 : slot_of(kContext - 1 - token - 2 * k));
     }
   }
   return tile;
@@ -73,13 +77,15 @@ Tile make_tile() {
 
 struct Outcome {
   std::vector<float> out, lse;
+  std::vector<float> out_alone;  // without lse, as a forward pass asks
 };
 
 Result<Outcome> run(const Backend& backend, const Tile& tile, Selection selection,
                     const Resources& resources) {
   Outcome result;
-  result.out.assign(static_cast<size_t>(kTokens * kShape.heads * kShape.kv_lora_rank), NAN);
-  result.lse.assign(static_cast<size_t>(kTokens * kShape.heads), NAN);
+  result.out.assign(static_cast<size_t>(kTokens * tile.shape.heads * tile.shape.kv_lora_rank), NAN);
+  result.out_alone = result.out;
+  result.lse.assign(static_cast<size_t>(kTokens * tile.shape.heads), NAN);
   MlaArgs args;
   args.q = tile.q.data();
   args.kv = tile.cache.latent_rows(0);
@@ -88,11 +94,14 @@ Result<Outcome> run(const Backend& backend, const Tile& tile, Selection selectio
   args.dense = {tile.block_table.data(), static_cast<int64_t>(tile.block_table.size()),
                 tile.requests.data(), tile.visible.data()};
   args.tokens = kTokens;
-  args.sm_scale = 1 / std::sqrt(static_cast<float>(kShape.width()));
+  args.sm_scale = 1 / std::sqrt(static_cast<float>(tile.shape.width()));
+  TOPKNOT_TRY(const std::unique_ptr<Attention> attention, backend.create(tile.shape, resources));
+  TOPKNOT_CHECK_OK(attention->plan({selection, kTokens, kTopk, kContext}));
   args.out = result.out.data();
   args.lse = result.lse.data();
-  TOPKNOT_TRY(const std::unique_ptr<Attention> attention, backend.create(kShape, resources));
-  TOPKNOT_CHECK_OK(attention->plan({selection, kTokens, kTopk, kContext}));
+  TOPKNOT_CHECK_OK(attention->run(args));
+  args.out = result.out_alone.data();
+  args.lse = nullptr;
   TOPKNOT_CHECK_OK(attention->run(args));
   return result;
 }
@@ -100,6 +109,7 @@ Result<Outcome> run(const Backend& backend, const Tile& tile, Selection selectio
 double largest_difference(const std::vector<float>& got, const std::vector<float>& want) {
   double largest = 0;
   for (size_t i = 0; i < got.size(); ++i) {
+    if (got[i] == want[i]) continue;  // infinities of one sign have no difference
     const double difference = std::abs(static_cast<double>(got[i]) - static_cast<double>(want[i]));
     // A comparison with NaN is false: it must not look like the smallest difference.
     if (std::isnan(difference)) return std::numeric_limits<double>::infinity();
@@ -108,57 +118,116 @@ double largest_difference(const std::vector<float>& got, const std::vector<float
   return largest;
 }
 
-Facts facts_of(Selection selection) {
-  return Facts()
-      .set(Fact::kDevice, DeviceKind::kCpu)
-      .set(Fact::kSelection, selection)
-      .set(Fact::kHeads, kShape.heads)
-      .set(Fact::kKvLoraRank, kShape.kv_lora_rank)
-      .set(Fact::kQkRopeHeadDim, kShape.qk_rope_head_dim)
-      .set(Fact::kTopk, kTopk)
-      .set(Fact::kKvFormat, KvFormat::kBf16)
-      .set(Fact::kPageTokens, kPageTokens);
+std::vector<ProbeTile> probe_tiles() {
+  std::vector<ProbeTile> out;
+  for (const int64_t rope : {64, 0}) {
+    for (const KvFormat format :
+         {KvFormat::kBf16, KvFormat::kF32, KvFormat::kFp8Ds, KvFormat::kQ8_0}) {
+      for (const int64_t heads : {4, 64, 128, 8, 16, 32}) {
+        out.push_back({{heads, 512, rope}, format});
+      }
+    }
+  }
+  return out;
 }
 
 }  // namespace
 
+std::string ProbeTile::to_string() const {
+  return cat(shape.heads, " heads, rows of ", shape.kv_lora_rank, " + ", shape.qk_rope_head_dim,
+             " in ", kv_format_name(format));
+}
+
+Facts probe_facts(const ProbeTile& tile, Selection selection) {
+  Facts facts;
+  facts.set(Fact::kDevice, DeviceKind::kCpu)
+      .set(Fact::kSelection, selection)
+      .set(Fact::kHeads, tile.shape.heads)
+      .set(Fact::kKvLoraRank, tile.shape.kv_lora_rank)
+      .set(Fact::kQkRopeHeadDim, tile.shape.qk_rope_head_dim)
+      .set(Fact::kQkNopeHeadDim, kQkNopeDim)
+      .set(Fact::kHeadSize, tile.shape.width())
+      .set(Fact::kKvFormat, tile.format)
+      .set(Fact::kDtype, ActivationType::kF32)
+      .set(Fact::kPageTokens, kPageTokens);
+  if (selection == Selection::kSparse) facts.set(Fact::kTopk, kTopk);
+  return facts;
+}
+
+ProbeResult probe_tile(const Backend& backend, const ProbeTile& tile, Selection selection,
+                       const Resources& resources) {
+  ProbeResult result{.backend = backend.name,
+                     .kernels = resources.kernels->name,
+                     .selection = selection == Selection::kSparse ? "sparse" : "dense",
+                     .limit = kLimit};
+  const Facts asked = probe_facts(tile, selection);
+  for (const Refusal& refusal : refusals(backend, asked)) {
+    result.refusals.push_back(cat(refusal.what, ": needs ", refusal.needed, ", found ",
+                                  refusal.found, ": ", refusal.because));
+  }
+  if (!result.refusals.empty()) return result;
+  const Tile made = make_tile(tile);
+  const Result<Outcome> got = run(backend, made, selection, resources);
+  const Backend& reference = chosen_backend(select_backend(asked, "cpu_reference"));
+  const Result<Outcome> want = run(reference, made, selection, resources);
+  TOPKNOT_ASSERT(want.has_value());  // it has no way to fail
+  if (!got) {
+    result.problem = got.error().to_string();
+    return result;
+  }
+  result.largest_difference = std::max({largest_difference(got->out, want->out),
+                                        largest_difference(got->out_alone, want->out),
+                                        largest_difference(got->lse, want->lse)});
+  return result;
+}
+
 std::vector<ProbeResult> probe_backend(const Backend& backend, const Resources& resources) {
   std::vector<ProbeResult> results;
   for (const Selection selection : {Selection::kSparse, Selection::kDense}) {
-    ProbeResult result{.backend = std::string(backend.name),
-                       .kernels = resources.kernels->name,
-                       .selection = selection == Selection::kSparse ? "sparse" : "dense",
-                       .limit = kLimit};
-    const Facts asked = facts_of(selection);
-    for (const Refusal& refusal : refusals(backend.rules, asked)) {
-      result.refusals.push_back(cat(refusal.what, ": needs ", refusal.needed, ", found ",
-                                    refusal.found, ": ", refusal.because));
-    }
-    if (result.refusals.empty()) {
-      const Tile tile = make_tile();
-      const Result<Outcome> got = run(backend, tile, selection, resources);
-      const Backend& reference = chosen_backend(select_backend(asked, "cpu_reference"));
-      const Result<Outcome> want = run(reference, tile, selection, resources);
-      TOPKNOT_ASSERT(want.has_value());  // it has no way to fail
-      if (got) {
-        result.largest_difference = std::max(largest_difference(got->out, want->out),
-                                             largest_difference(got->lse, want->lse));
-      } else {
-        result.problem = got.error().to_string();
-      }
-    }
-    results.push_back(std::move(result));
+    results.push_back(probe_tile(backend, {}, selection, resources));
   }
   return results;
 }
 
-std::vector<ProbeResult> probe_registry(ThreadPool* pool) {
+std::optional<ProbeTile> find_tile(const Backend& backend, Selection selection) {
+  for (const ProbeTile& tile : probe_tiles()) {
+    const Facts asked = probe_facts(tile, selection);
+    if (!select_backend(asked, "cpu_reference").chosen) continue;
+    if (refusals(backend, asked).empty()) return tile;
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+// A library's limits may be narrow, and its code has no instruction sets of ours.
+std::vector<ProbeResult> probe_library(const Backend& backend, ThreadPool* pool) {
   std::vector<ProbeResult> results;
-  for (const RegistryEntry& entry : registry()) {
+  for (const Selection selection : {Selection::kSparse, Selection::kDense}) {
+    const auto tile = find_tile(backend, selection);
+    if (!tile) continue;
+    const Resources resources{pool, ops::available_kernels().front()};
+    results.push_back(probe_tile(backend, *tile, selection, resources));
+    results.back().kernels = "library";
+  }
+  return results;
+}
+
+}  // namespace
+
+std::vector<ProbeResult> probe_all(const BackendList& backends, ThreadPool* pool) {
+  std::vector<ProbeResult> results;
+  const auto add = [&](std::vector<ProbeResult> found) {
+    std::move(found.begin(), found.end(), std::back_inserter(results));
+  };
+  for (const BackendEntry& entry : backends.entries()) {
     if (entry.backend == nullptr) continue;
+    if (!entry.library.empty()) {
+      add(probe_library(*entry.backend, pool));
+      continue;
+    }
     for (const ops::Kernels* kernels : ops::available_kernels()) {
-      auto found = probe_backend(*entry.backend, {pool, kernels});
-      std::move(found.begin(), found.end(), std::back_inserter(results));
+      add(probe_backend(*entry.backend, {pool, kernels}));
     }
   }
   return results;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 
+#include "attention/libraries.h"
 #include "base/strings.h"
 #include "base/try.h"
 #include "cli/catalog_report.h"
@@ -24,6 +25,7 @@ struct PlanOptions {
   double disk_gb_per_second = 0;
   std::string explain;
   std::string catalog;
+  std::vector<std::string> libraries;
   std::vector<std::string> overrides;
   bool json = false;
 };
@@ -118,6 +120,7 @@ Result<int> ask_other_engine(const PlanOptions& options) {
 
 Result<int> run(PlanOptions options) {
   if (!options.catalog.empty()) return ask_other_engine(options);
+  TOPKNOT_TRY(options.request.backends, attention::backends_with(options.libraries));
   TOPKNOT_CHECK_OK(set_disk_rate(options.disk_gb_per_second, &options.request));
   TOPKNOT_TRY(const Opened opened, open(options));
   TOPKNOT_TRY(plan::Plan plan,
@@ -179,13 +182,14 @@ void add_plan(CLI::App* program, Action* action) {
                       "GB/s that the model is read with; 0: the machine's");
   command->add_option("--explain", options->explain,
                       "print the whole reasoning for one operation, for instance \"linear Q4_K\"");
+  add_library_option(command, &options->libraries);
   CLI::Option* catalog = command->add_option(
       "--catalog", options->catalog,
       "which of another engine's implementations would run the file, and why not: a name of "
       "docs/catalog, or a file. --attention-backend is then a name of that engine");
   // What no catalogue has a rule about.
-  for (const char* name :
-       {"--ctx-size", "--threads", "--ubatch-size", "--kernels", "--disk-rate", "--explain"}) {
+  for (const char* name : {"--ctx-size", "--threads", "--ubatch-size", "--kernels", "--disk-rate",
+                           "--backend-library", "--explain"}) {
     catalog->excludes(command->get_option(name));
   }
   add_override_option(command, &options->overrides);

@@ -301,7 +301,7 @@ def test_backends_are_listed_with_their_limits():
             assert each["description"] and all(
                 rule["accepts"] and rule["because"] for rule in each["rules"])
         else:
-            assert "configure with" in each["remedy"]
+            assert each["because"] and each["remedy"]
     assert any(kernels["available"] for kernels in got["kernels"])
     assert got["devices"]["cpu"]["cores"] >= 1
     assert got["devices"]["cuda"]["devices"] or got["devices"]["cuda"]["problem"]
