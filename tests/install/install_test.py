@@ -3,6 +3,7 @@
 
 usage: install_test.py CMAKE GENERATOR BUILD_DIR CXX sanitizers=LIST
 """
+import json
 import os
 import shutil
 import subprocess
@@ -41,6 +42,24 @@ def check_program(prefix, workdir):
         sys.exit(f"--version printed {shown!r}")
 
 
+def check_backend_library(configure, cmake, prefix, folder, here):
+    """The example is built with what is installed alone, and answers through the program."""
+    build = os.path.join(folder, "backend_library")
+    run(*configure, "-S", os.path.join(here, "..", "..", "examples", "backend_library"), "-B",
+        build)
+    run(cmake, "--build", build)
+    program = os.path.join(prefix, "bin", "topknot")
+    if not os.path.exists(program):
+        return
+    model = os.path.join(here, "..", "..", "models", "tiny-glm-dsa.gguf")
+    shown = run(program, "run", "-m", model, "--backend-library",
+                os.path.join(build, "libscalar_mla.so"), "-p", "Who wrote Emma?", "--temp", "0",
+                "--json", stdout=subprocess.PIPE, env={}).stdout
+    answer = json.loads(shown)
+    if answer["attention_backend"] != "scalar_mla" or "Jane Austen" not in answer["text"]:
+        sys.exit(f"the example answered {shown!r}")
+
+
 def main(cmake, generator, build, compiler, sanitizers):
     if sanitizers != "sanitizers=":
         print("skipped: a consumer of an instrumented library must be instrumented alike")
@@ -51,11 +70,13 @@ def main(cmake, generator, build, compiler, sanitizers):
         run(cmake, "--install", build, "--prefix", first)
         shutil.move(first, prefix)
         expect_files(prefix, [
-            "include/topknot/engine.h", "include/topknot/error.h", "include/topknot/version.h",
+            "include/topknot/backend_abi.h", "include/topknot/engine.h",
+            "include/topknot/error.h", "include/topknot/version.h",
             "share/topknot/devices/rtx-pro-6000.json", "share/topknot/catalog/vllm-2026-02.json"])
         consumer = os.path.join(folder, "consumer")
-        run(cmake, "-G", generator, "-S", os.path.join(here, "consumer"), "-B", consumer,
-            f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={compiler}")
+        configure = [cmake, "-G", generator, f"-DCMAKE_PREFIX_PATH={prefix}",
+                     f"-DCMAKE_CXX_COMPILER={compiler}"]
+        run(*configure, "-S", os.path.join(here, "consumer"), "-B", consumer)
         run(cmake, "--build", consumer)
         model = os.path.join(here, "..", "..", "models", "tiny-glm-dsa.gguf")
         shown = run(os.path.join(consumer, "consumer"), model, stdout=subprocess.PIPE).stdout
@@ -64,6 +85,7 @@ def main(cmake, generator, build, compiler, sanitizers):
             sys.exit("the consumer's output is wrong")
         print("library in", os.path.relpath(library_folder(prefix), prefix))
         check_program(prefix, folder)
+        check_backend_library(configure, cmake, prefix, folder, here)
     return 0
 
 
