@@ -27,23 +27,38 @@ set_target_properties(libtopknot PROPERTIES
 # What the scripts build: all that is installed, and no tests.
 add_custom_target(product DEPENDS libtopknot)
 
-if(TARGET topknot)
-  add_dependencies(product topknot)
-  set_target_properties(topknot PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
-    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
-  install(TARGETS topknot RUNTIME)
-endif()
-install(TARGETS libtopknot EXPORT topknotTargets LIBRARY)
+add_dependencies(product topknot)
+# Libraries that came along stand in lib/ beside bin/, or beneath the program's own folder in a
+# device-bundle (TopknotPackage.cmake). DT_RPATH, not DT_RUNPATH: it also holds for what those
+# libraries need themselves.
+set_target_properties(topknot PROPERTIES
+  RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
+  INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN/lib")
+set_target_properties(libtopknot PROPERTIES INSTALL_RPATH "$ORIGIN")
+set(symbol_map ${PROJECT_SOURCE_DIR}/cmake/libtopknot.map)
+target_link_options(libtopknot PRIVATE LINKER:--version-script=${symbol_map})
+set_property(TARGET libtopknot APPEND PROPERTY LINK_DEPENDS ${symbol_map})
+foreach(target topknot libtopknot)
+  target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)
+endforeach()
+install(TARGETS topknot RUNTIME_DEPENDENCY_SET topknot_needs RUNTIME)
+install(TARGETS libtopknot EXPORT topknotTargets RUNTIME_DEPENDENCY_SET topknot_needs LIBRARY)
 # Data files found by name beside the program (base/data_files.h): facts of machines, and what other
 # engines accept. The build tree looks like the install tree.
+set(data_kinds devices catalog)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/topknot)
-foreach(kind devices catalog)
+foreach(kind IN LISTS data_kinds)
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/docs/${kind} ${PROJECT_BINARY_DIR}/share/topknot/${kind}
     SYMBOLIC)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/${kind} DESTINATION ${CMAKE_INSTALL_DATADIR}/topknot
-    FILES_MATCHING PATTERN "*.json")
 endforeach()
+# topknot_install_data(<arguments of install(DIRECTORY)>)
+function(topknot_install_data)
+  foreach(kind IN LISTS data_kinds)
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/${kind} ${ARGN} FILES_MATCHING PATTERN "*.json")
+  endforeach()
+endfunction()
+topknot_install_data(DESTINATION ${CMAKE_INSTALL_DATADIR}/topknot)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/topknot DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h")
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/topknot)

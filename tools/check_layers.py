@@ -17,8 +17,8 @@ LAYERS = {
     "attention": 5,
     "model": 6,
     "plan": 7, "synth": 7,
-    "engine": 8,
-    "server": 9, "bench": 9,
+    "engine": 8, "parts": 8,
+    "server": 9, "bench": 9, "doctor": 9,
     "cli": 10,
 }
 PUBLIC = "topknot"  # include/topknot: plain types that every layer may use

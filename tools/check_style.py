@@ -24,7 +24,8 @@ GENERATED_TABLES = (".inc", ".def")  # may be long
 SNAKE_CASE = re.compile(r"^[a-z0-9_]+(\.[a-z0-9_]+)*$")
 NAME_EXCEPTIONS = re.compile(
     r"^(CMakeLists\.txt|README\.md|Topknot\w+\.cmake|topknotConfig\.cmake\.in)$")
-NAMED_FOLDERS = ("src", "include", "examples", "tests", "fuzz", "tools", "scripts", "bench", "cmake")
+NAMED_FOLDERS = ("src", "include", "examples", "tests", "fuzz", "tools", "scripts", "bench",
+                 "cmake")
 
 TODO = re.compile(r"\b(TODO|FIXME|XXX)\b")
 TODO_WITH_ISSUE = re.compile(r"\bTODO\(#\d+\)")

@@ -4,7 +4,9 @@
 //   auto prompt = engine->chat_prompt({{.role = "user", .content = "Who wrote Emma?"}}, {});
 //   auto done = engine->generate({.prompt = *prompt, .on_text = [](std::string_view s) { ... }});
 //
-// One thread uses an engine at a time. Every call that can fail says so by topknot::Error.
+// The model's file stays mapped: whoever shortens it meanwhile ends the process by SIGBUS (the
+// program `topknot` says so first). One thread uses an engine at a time. Every call that can fail
+// says so by topknot::Error.
 #pragma once
 
 #include <atomic>
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "topknot/error.h"
+#include "topknot/export.h"
 
 namespace topknot {
 
@@ -82,7 +85,8 @@ struct GenerateRequest {
 };
 
 enum class StopReason : uint8_t { kEndOfTurn, kStopString, kMaxTokens, kContextFull, kCancelled };
-const char* stop_reason_name(StopReason reason);  // "eos", "stop", "length", "context", "cancelled"
+TOPKNOT_API const char* stop_reason_name(
+    StopReason reason);  // "eos", "stop", "length", "context", "cancelled"
 
 struct Completion {
   std::string text;
@@ -127,7 +131,7 @@ struct EngineInfo {
   std::vector<std::string> warnings;  // dense attention on a sparse model, and the like
 };
 
-class Engine {
+class TOPKNOT_API Engine {
  public:
   static Result<Engine> open(const EngineOptions& options);
   Engine(Engine&&) noexcept;

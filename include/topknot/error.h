@@ -8,6 +8,8 @@
 #include <utility>
 #include <variant>
 
+#include "topknot/export.h"
+
 namespace topknot {
 
 // One list for every layer. The CLI maps it to an exit code in one table, the server to an HTTP
@@ -23,7 +25,7 @@ enum class Code : uint8_t {
   kCancelled,        // the caller stopped it
 };
 
-const char* code_name(Code code);
+TOPKNOT_API const char* code_name(Code code);
 
 // Four sentences, so that none can be left out by accident. `where` and `fix` may be empty only
 // when there is no place (a flag, a prompt) or no remedy.
@@ -35,7 +37,7 @@ struct Error {
   std::string fix;    // what the user can do
 
   // "what\n  where: ...\n  why: ...\n  fix: ..."; lines that are empty are left out.
-  std::string to_string() const;
+  TOPKNOT_API std::string to_string() const;
 };
 
 // A value or an Error. The member names are those of std::expected (C++23).

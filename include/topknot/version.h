@@ -2,6 +2,8 @@
 // asked of it at run time (src/device).
 #pragma once
 
+#include "topknot/export.h"
+
 namespace topknot {
 
 // Strings live as long as the program; none is null.
@@ -13,6 +15,6 @@ struct BuildInfo {
   const char* cuda_architectures;  // "80 90"; empty without GPU code
 };
 
-const BuildInfo& build_info();
+TOPKNOT_API const BuildInfo& build_info();
 
 }  // namespace topknot

@@ -69,18 +69,21 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
                  .fix = "check `ulimit -v` and the address space left"};
   }
   file.data_ = static_cast<const std::byte*>(data);
+  file.range_ = MappedRange(data, file.size_, path);
   return file;
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
-      path_(std::move(other.path_)) {}
+      path_(std::move(other.path_)),
+      range_(std::move(other.range_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   std::swap(path_, other.path_);
+  std::swap(range_, other.range_);
   return *this;
 }
 

@@ -1,4 +1,5 @@
-// A whole file mapped read-only. Move-only; unmapped on destruction.
+// A whole file mapped read-only. Move-only; unmapped on destruction. Whoever shortens the file
+// meanwhile turns reads into SIGBUS: see mapped_range.h.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "base/mapped_range.h"
 #include "topknot/error.h"
 
 namespace topknot {
@@ -36,6 +38,7 @@ class MappedFile {
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
   std::string path_;
+  MappedRange range_;
 };
 
 // Reads a text file of at most `max_bytes`; kOutOfRange above that.

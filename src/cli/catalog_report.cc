@@ -1,7 +1,7 @@
 #include "cli/catalog_report.h"
 
 #include "base/strings.h"
-#include "cli/columns.h"
+#include "cli/text.h"
 
 namespace topknot::cli {
 namespace {

@@ -15,6 +15,7 @@ void add_plan(CLI::App* program, Action* action);
 void add_perplexity(CLI::App* program, Action* action);
 void add_tokenize(CLI::App* program, Action* action);
 void add_backends(CLI::App* program, Action* action);
+void add_doctor(CLI::App* program, Action* action);
 void add_synth(CLI::App* program, Action* action);
 void add_bench(CLI::App* program, Action* action);
 

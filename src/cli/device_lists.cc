@@ -1,9 +1,10 @@
 #include "cli/device_lists.h"
 
 #include "base/strings.h"
-#include "cli/columns.h"
 #include "cli/plan_report.h"
+#include "cli/text.h"
 #include "plan/lists.h"
+#include "plan/operations.h"
 
 namespace topknot::cli {
 namespace {

@@ -8,6 +8,7 @@
 #include <new>
 #include <sstream>
 
+#include "base/mapped_range.h"
 #include "base/strings.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -37,6 +38,7 @@ void declare(CLI::App* program, Action* action) {
   add_perplexity(program, action);
   add_tokenize(program, action);
   add_backends(program, action);
+  add_doctor(program, action);
   add_synth(program, action);
   add_bench(program, action);
   program->allow_extras();  // reported by check_extras, with near misses
@@ -105,5 +107,6 @@ int main(int argc, char** argv) {
   topknot::cli::open_standard_descriptors();
   // A reader that went away shows as a failed write, which ends the program quietly.
   std::signal(SIGPIPE, SIG_IGN);
+  topknot::report_lost_files(topknot::cli::exit_code(topknot::Code::kIo));
   return topknot::cli::run_guarded({argv + (argc > 0 ? 1 : 0), argv + argc});
 }

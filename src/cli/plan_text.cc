@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "base/strings.h"
-#include "cli/columns.h"
 #include "cli/plan_report.h"
+#include "cli/text.h"
 
 namespace topknot::cli {
 namespace {

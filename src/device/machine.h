@@ -83,7 +83,8 @@ struct Machine {
   bool operator==(const Machine&) const = default;
 };
 
-// The text of a machine file. `where` names it in errors: one, with every problem.
+// The text of a machine file, or of a report of `topknot doctor`, whose `device` is one. `where`
+// names it in errors: one, with every problem.
 Result<Machine> parse_machine(const std::string& text, std::string_view where);
 // What parse_machine reads; two spaces of indentation, a newline at the end.
 std::string machine_to_json(const Machine& machine);

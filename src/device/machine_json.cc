@@ -108,7 +108,7 @@ void read_devices(JsonObject* top, Machine* machine) {
     }
     from.finish();
     if (machine->devices.size() + count > kMaxDevices) {
-      top->problems().add("devices", cat("at most ", kMaxDevices, " in all"), "more");
+      top->problems().add(top->path_of("devices"), cat("at most ", kMaxDevices, " in all"), "more");
       return;
     }
     machine->devices.insert(machine->devices.end(), count, device);
@@ -208,7 +208,8 @@ Json links_json(const MachineLinks& links) {
 Result<Machine> parse_machine(const std::string& text, std::string_view where) {
   TOPKNOT_TRY(const Json json, parse_json(text, where));
   JsonProblems problems;
-  JsonObject top(json, "", &problems);
+  const bool is_report = json.is_object() && json.contains("device") && !json.contains("devices");
+  JsonObject top(is_report ? json.at("device") : json, is_report ? "device" : "", &problems);
   Machine machine;
   machine.name = top.text("name", Need::kRequired).value_or("");
   machine.as_of = top.text("as_of");
@@ -220,7 +221,7 @@ Result<Machine> parse_machine(const std::string& text, std::string_view where) {
   if (auto sources = top.object("sources")) machine.sources = sources->text_pairs();
   top.finish();
   if (problems.empty() && machine.devices.empty()) {
-    problems.add("devices", "at least one device", "none");
+    problems.add(top.path_of("devices"), "at least one device", "none");
   }
   if (problems.empty()) return machine;
   Error error = problems.to_error("cannot read the facts of a machine", std::string(where));

@@ -78,6 +78,7 @@ class Value {
   const Array* as_array() const;
   // Element i of a numeric or bool array, as above; none out of range or of another type.
   static std::optional<uint64_t> element_unsigned(const Array& array, uint64_t i);
+  static std::optional<int64_t> element_signed(const Array& array, uint64_t i);
   static std::optional<double> element_number(const Array& array, uint64_t i);
   // For people: short, printable, arrays as "[u32 x 79] 1, 0, 0, ...".
   std::string to_string(size_t max_bytes = 100) const;

@@ -151,6 +151,11 @@ std::optional<uint64_t> Value::element_unsigned(const Array& array, uint64_t i) 
   return value ? value->as_unsigned() : std::nullopt;
 }
 
+std::optional<int64_t> Value::element_signed(const Array& array, uint64_t i) {
+  const std::optional<Value> value = fixed_element(array, i);
+  return value ? value->as_signed() : std::nullopt;
+}
+
 std::optional<double> Value::element_number(const Array& array, uint64_t i) {
   const std::optional<Value> value = fixed_element(array, i);
   return value ? value->as_number() : std::nullopt;

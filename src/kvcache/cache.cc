@@ -17,6 +17,13 @@ constexpr int64_t kRegionAlignment = 4096;  // each layer's rows begin on a page
 
 int64_t round_up(int64_t value, int64_t step) { return ceil_div(value, step) * step; }
 
+Error too_many_bytes(const CacheShape& shape, int64_t tokens) {
+  return {.code = Code::kOutOfRange,
+          .what = "the cache has more bytes than can be addressed",
+          .why = cat(tokens, " tokens of ", shape.bytes_per_token(), " bytes each"),
+          .fix = "ask for a smaller context with -c"};
+}
+
 }  // namespace
 
 int64_t CacheShape::bytes_per_token() const {
@@ -44,7 +51,8 @@ Result<Cache> Cache::create(const CacheShape& shape, int64_t tokens) {
   const int64_t latent_region = round_up(slots * latent_bytes, kRegionAlignment);
   const int64_t index_region = round_up(slots * index_bytes, kRegionAlignment);
   for (const bool has_index : shape.layer_has_index) {
-    cache.bytes_ += latent_region + (has_index ? index_region : 0);
+    const int64_t layer = latent_region + (has_index ? index_region : 0);
+    if (add_overflows(cache.bytes_, layer, &cache.bytes_)) return too_many_bytes(shape, tokens);
   }
   void* memory = ::mmap(nullptr, static_cast<size_t>(cache.bytes_), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

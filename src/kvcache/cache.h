@@ -35,8 +35,8 @@ struct CacheShape {
 
 class Cache {
  public:
-  // Room for `tokens`, rounded up to whole pages. kOutOfRange above kMaxSlots, kResource when the
-  // address space is refused.
+  // Room for `tokens`, rounded up to whole pages. kOutOfRange above kMaxSlots or 2^63 bytes,
+  // kResource when the address space is refused.
   static Result<Cache> create(const CacheShape& shape, int64_t tokens);
 
   Cache(Cache&& other) noexcept;

@@ -1,7 +1,6 @@
 #include "plan/lists.h"
 
 #include "attention/indexer/implementations.h"
-#include "capability/device_facts.h"
 #include "comm/implementations.h"
 #include "kvcache/implementations.h"
 #include "ops/implementations.h"
@@ -31,14 +30,6 @@ std::vector<OperationList> operation_lists(const attention::BackendList& backend
           list_of(kRouter, ops::router_implementations()),
           list_of(kCollectives, comm::collective_implementations()),
           list_of(kSampling, ops::sampling_implementations())};
-}
-
-Facts target_facts(const Target& target) {
-  Facts facts = device_facts(target.device);
-  if (target.on_host() && target.instructions_known) {
-    facts.set(Fact::kInstructions, target.instructions);
-  }
-  return facts;
 }
 
 }  // namespace topknot::plan

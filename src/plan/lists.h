@@ -7,7 +7,6 @@
 
 #include "attention/backend_list.h"
 #include "capability/standing.h"
-#include "plan/target.h"
 
 namespace topknot::plan {
 
@@ -18,8 +17,5 @@ struct OperationList {
 
 // In the order of a step. Attention is chosen from `backends`, which must outlive the lists.
 std::vector<OperationList> operation_lists(const attention::BackendList& backends);
-
-// What is known of a device before a model is: kind, sm, shared memory, instructions of a host.
-capability::Facts target_facts(const Target& target);
 
 }  // namespace topknot::plan

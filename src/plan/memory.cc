@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/checked_math.h"
 #include "base/strings.h"
 #include "model/workspace.h"
@@ -16,13 +17,12 @@ using model::ModelConfig;
 
 constexpr uint64_t kFloatBytes = 4;
 
-// Sizes come from files and options: a product that does not fit is more than any machine has.
-uint64_t times(uint64_t a, uint64_t b) {
-  uint64_t product = 0;
-  return mul_overflows(a, b, &product) ? uint64_t{1} << 62 : std::min(product, uint64_t{1} << 62);
+// Widths, ranks and step lengths are bounded (model/config.h, plan.h) so that buffers of a step
+// stay far below 64 bits; only caches and sums over ranks may leave them.
+uint64_t as_bytes(int64_t bytes) {
+  TOPKNOT_ASSERT(bytes >= 0);
+  return static_cast<uint64_t>(bytes);
 }
-
-uint64_t as_bytes(int64_t bytes) { return bytes < 0 ? uint64_t{1} << 62 : uint64_t(bytes); }
 
 struct Weights {
   uint64_t blocks = 0;   // as in the file
@@ -95,11 +95,25 @@ std::optional<uint64_t> usable_of(const std::optional<uint64_t>& usable,
 // Pages are whole, for each sequence.
 uint64_t cache_bytes(const MemoryRequest& request) {
   const int64_t pages = ceil_div<int64_t>(request.context, kvcache::kPageTokens);
-  return times(times(as_bytes(pages * kvcache::kPageTokens), as_bytes(request.sequences)),
-               as_bytes(request.cache.bytes_per_token()));
+  const uint64_t slots =
+      saturating_mul(as_bytes(pages * kvcache::kPageTokens), as_bytes(request.sequences));
+  return saturating_mul(slots, as_bytes(request.cache.bytes_per_token()));
 }
 
 }  // namespace
+
+uint64_t MemoryUse::total() const {
+  uint64_t sum = 0;
+  for (const uint64_t each : {weights, cache, workspace, staging, reserve}) {
+    sum = saturating_add(sum, each);
+  }
+  return sum;
+}
+
+bool MemoryPlan::countable() const {
+  return std::all_of(devices.begin(), devices.end(),
+                     [](const MemoryUse& each) { return each.total() < kTooManyBytes; });
+}
 
 bool MemoryPlan::fits() const {
   return std::all_of(devices.begin(), devices.end(),
@@ -135,9 +149,9 @@ MemoryPlan measure_memory(const ModelConfig& config, const CheckedTensors& tenso
     use.workspace = workspace_of_rank(config_of_rank(config, share), tensors, request, threads);
     host.reserve += kProgramBytes;
     if (target.on_host()) {
-      host.weights += use.weights;
-      host.cache += use.cache;
-      host.workspace += use.workspace;
+      host.weights = saturating_add(host.weights, use.weights);
+      host.cache = saturating_add(host.cache, use.cache);
+      host.workspace = saturating_add(host.workspace, use.workspace);
       host.reserve += kStackBytesPerThread * static_cast<uint64_t>(threads);
       continue;
     }

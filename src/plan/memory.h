@@ -16,6 +16,7 @@
 
 #include "attention/attention.h"
 #include "attention/indexer/indexer.h"
+#include "base/checked_math.h"
 #include "kvcache/cache.h"
 #include "model/config.h"
 #include "model/weights.h"
@@ -34,8 +35,8 @@ struct MemoryUse {
   std::string device;              // "cuda:0", "host"
   std::optional<uint64_t> usable;  // unknown where nobody stated it
   uint64_t weights = 0, cache = 0, workspace = 0, staging = 0, reserve = 0;
-  uint64_t total() const { return weights + cache + workspace + staging + reserve; }
-  bool fits() const { return !usable || total() <= *usable; }
+  uint64_t total() const;  // kTooManyBytes when it cannot be counted
+  bool fits() const { return total() < kTooManyBytes && (!usable || total() <= *usable); }
 };
 
 // A change that would make room, with its numbers.
@@ -54,6 +55,7 @@ struct MemoryPlan {
   std::vector<Remedy> remedies;    // cheapest first; empty when all fits
 
   bool fits() const;
+  bool countable() const;  // no total is beyond 64 bits
 };
 
 // What decides how much memory is needed.

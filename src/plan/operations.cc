@@ -4,22 +4,16 @@
 
 #include "attention/indexer/implementations.h"
 #include "base/strings.h"
+#include "capability/device_facts.h"
 #include "comm/implementations.h"
 #include "kvcache/implementations.h"
 #include "ops/implementations.h"
-#include "plan/lists.h"
 
 namespace topknot::plan {
 namespace {
 
 using namespace capability;
 using model::Use;
-
-Facts rank_facts(const Target& target) {
-  Facts facts = target_facts(target);
-  if (target.ranks > 1) facts.set(Fact::kTensorRanks, target.ranks);
-  return facts;
-}
 
 class Resolver {
  public:
@@ -29,7 +23,7 @@ class Resolver {
         tensors_(tensors),
         request_(request),
         target_(target),
-        device_(rank_facts(target)) {
+        device_(target_facts(target)) {
     device_.set(Fact::kDtype, request.dtype);
     if (request.kernels != "auto") kernels_ = request.kernels;
   }
@@ -137,9 +131,18 @@ std::vector<Operation> resolve_operations(const model::ModelConfig& config,
   return Resolver(config, tensors, request, target).resolve();
 }
 
+Facts target_facts(const Target& target) {
+  Facts facts = capability::device_facts(target.device);
+  if (target.ranks > 1) facts.set(Fact::kTensorRanks, target.ranks);
+  if (target.on_host() && target.instructions_known) {
+    facts.set(Fact::kInstructions, target.instructions);
+  }
+  return facts;
+}
+
 Facts attention_facts(const model::ModelConfig& config, const OperationRequest& request,
                       const Target& target) {
-  Facts facts = rank_facts(target);
+  Facts facts = target_facts(target);
   facts.set(Fact::kSelection, request.sparse ? Selection::kSparse : Selection::kDense)
       .set(Fact::kHeads, request.heads)
       .set(Fact::kKvLoraRank, config.kv_lora_rank)

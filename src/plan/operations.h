@@ -54,6 +54,9 @@ std::vector<Operation> resolve_operations(const model::ModelConfig& config,
                                           const model::CheckedTensors& tensors,
                                           const OperationRequest& request, const Target& target);
 
+// What a target says of itself: its device, the ranks that share the heads, a host's instructions.
+capability::Facts target_facts(const Target& target);
+
 // What attention asks of a backend.
 capability::Facts attention_facts(const model::ModelConfig& config, const OperationRequest& request,
                                   const Target& target);

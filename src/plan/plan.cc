@@ -73,8 +73,13 @@ Status check_names(const PlanRequest& request) {
                                    : cat("did you mean '", near.front(), "'?")};
 }
 
+// Tokens of each sequence, in whole pages, whose slots can be numbered.
+int64_t most_slots(int64_t sequences) {
+  return kvcache::kMaxSlots / sequences / kvcache::kPageTokens * kvcache::kPageTokens;
+}
+
 Status check_context(const model::ModelConfig& config, const PlanRequest& request) {
-  const int64_t most = std::min(config.context_length, kvcache::kMaxSlots / request.sequences);
+  const int64_t most = std::min(config.context_length, most_slots(request.sequences));
   if (request.context >= 0 && request.context <= most) return {};
   return Error{
       .code = Code::kOutOfRange,
@@ -82,9 +87,10 @@ Status check_context(const model::ModelConfig& config, const PlanRequest& reques
       .where = "-c, --ctx-size",
       .why = cat("the model was trained for ", config.context_length, " (", config.architecture,
                  ".context_length)",
-                 request.sequences > 1 ? cat(", and ", request.sequences, " sequences share ",
-                                             kvcache::kMaxSlots, " slots")
-                                       : std::string()),
+                 most < config.context_length
+                     ? cat(", and ", request.sequences, " sequences share ", kvcache::kMaxSlots,
+                           " slots in whole pages of ", kvcache::kPageTokens)
+                     : std::string()),
       .fix = cat("-c 1 to ", most, "; to go beyond, --override-kv ", config.architecture,
                  ".context_length=int:N, and expect poor text")};
 }
@@ -126,8 +132,11 @@ class Planner {
     resolve(request_.context > 0 ? request_.context : kvcache::kPageTokens);
     choose_context();
     resolve(plan_.context);
-    plan_.cache_bytes = times(plan_.cache.bytes_per_token(), plan_.context, plan_.sequences);
-    place();
+    plan_.cache_bytes =
+        saturating_mul(saturating_mul(static_cast<uint64_t>(plan_.cache.bytes_per_token()),
+                                      static_cast<uint64_t>(plan_.context)),
+                       static_cast<uint64_t>(plan_.sequences));
+    TOPKNOT_CHECK_OK(place());
     PriceRequest price{plan_.sparse, plan_.cache, plan_.context, plan_.ubatch,
                        plan_.target.disk_bytes_per_second};
     if (request_.disk_bytes_per_second > 0) {
@@ -138,12 +147,6 @@ class Planner {
   }
 
  private:
-  static uint64_t times(int64_t a, int64_t b, int64_t c) {
-    int64_t product = 0;
-    if (mul_overflows(a, b, &product) || mul_overflows(product, c, &product)) return UINT64_MAX;
-    return static_cast<uint64_t>(product);
-  }
-
   Status check_backend_name() const {
     if (request_.attention_backend.empty()) return {};
     const Facts asked = attention_facts(config_, operation_request(format_), plan_.target);
@@ -213,7 +216,7 @@ class Planner {
 
   // Chosen by us, a context takes a share of what is free beside the weights; at least a page.
   void choose_context() {
-    int64_t most = std::min(config_.context_length, kvcache::kMaxSlots / plan_.sequences);
+    int64_t most = std::min(config_.context_length, most_slots(plan_.sequences));
     if (plan_.sparse) most = std::min(most, attention::kMaxIndexerContext);
     MemoryRequest request = memory_request();
     request.ubatch = std::min(request_.ubatch, most);
@@ -232,14 +235,15 @@ class Planner {
     return measure_memory(config_, tensors_, request, plan_.target).fits();
   }
 
-  void place() {
+  Status place() {
     const MemoryRequest request = memory_request();
     plan_.memory = measure_memory(config_, tensors_, request, plan_.target);
+    if (!plan_.memory.countable()) return uncountable();
     plan_.memory.largest_context = largest_;
     if (plan_.memory.usable_is_total) {
       plan_.notes.push_back("usable memory is not stated: all memory is taken as usable");
     }
-    if (plan_.memory.fits()) return;
+    if (plan_.memory.fits()) return {};
     plan_.memory.remedies =
         find_remedies(config_, tensors_, request, plan_.target, smaller_formats());
     if (plan_.target.on_host() && !anonymous_does_not_fit(plan_)) {
@@ -248,6 +252,18 @@ class Planner {
                                    human_bytes(host.total()), " of ", human_bytes(*host.usable),
                                    "): they will be read from disk again and again"));
     }
+    return {};
+  }
+
+  Error uncountable() const {
+    return {
+        .code = Code::kOutOfRange,
+        .what = cat("a context of ", plan_.context, " tokens needs more bytes than 64 bits count"),
+        .where = "-c, --ctx-size",
+        .why = cat(plan_.memory.bytes_per_token, " bytes of cache a token, ", plan_.sequences,
+                   plan_.sequences == 1 ? " sequence, " : " sequences, ", plan_.target.ranks,
+                   plan_.target.ranks == 1 ? " rank" : " ranks"),
+        .fix = largest_ > 0 ? cat("-c 1 to ", largest_) : "fewer sequences or ranks"};
   }
 
   // Row formats of fewer bytes that a backend takes here.

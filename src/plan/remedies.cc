@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/checked_math.h"
 #include "base/strings.h"
 #include "plan/memory.h"
 #include "plan/placement.h"
@@ -46,6 +47,12 @@ class Finder {
   }
 
  private:
+  uint64_t cache_bytes(int64_t tokens, int64_t sequences) const {
+    return saturating_mul(
+        saturating_mul(static_cast<uint64_t>(tokens), static_cast<uint64_t>(sequences)),
+        static_cast<uint64_t>(now_.bytes_per_token));
+  }
+
   bool fits(const MemoryRequest& request, const Target& target) const {
     return measure_memory(config_, tensors_, request, target).fits();
   }
@@ -53,8 +60,7 @@ class Finder {
   void smaller_context() {
     const int64_t largest = largest_context(config_, tensors_, request_, target_, request_.context);
     if (largest < 1 || largest >= request_.context) return;
-    const auto freed = static_cast<uint64_t>((request_.context - largest) * now_.bytes_per_token *
-                                             request_.sequences);
+    const uint64_t freed = cache_bytes(request_.context - largest, request_.sequences);
     out_.push_back(
         {"a smaller context", cat("-c ", largest),
          cat(human_bytes(freed), " less of cache rows (", now_.bytes_per_token, " bytes a token)"),
@@ -67,8 +73,7 @@ class Finder {
       request.sequences = n;
       if (!fits(request, target_)) continue;
       out_.push_back({"fewer sequences", cat("-np ", n),
-                      cat(human_bytes(static_cast<uint64_t>(
-                              (request_.sequences - n) * request_.context * now_.bytes_per_token)),
+                      cat(human_bytes(cache_bytes(request_.context, request_.sequences - n)),
                           " less of cache rows"),
                       true});
       return;

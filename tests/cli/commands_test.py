@@ -10,7 +10,7 @@ import gguf_files
 from program import (EXIT, GOLDEN, MICRO, MODELS, PROGRAM, ROOT, TEST_MODELS, TINY, inspect_json,
                      succeed, topknot)
 
-COMMANDS = ["run", "inspect", "plan", "perplexity", "tokenize", "backends", "synth"]
+COMMANDS = ["run", "inspect", "plan", "perplexity", "tokenize", "backends", "doctor", "synth"]
 
 
 # What every command shares.

@@ -172,3 +172,24 @@ def test_it_says_what_run_does():
     assert got["complete"] and got["fits"]
     err = succeed("run", "-m", MICRO, "-c", "512", "-p", "Hi", "-n", "1").err
     assert f"by {got['attention']['decode']}" in err and "context 512" in err
+
+
+# T-4.4
+@pytest.mark.parametrize("options", [
+    ["-c", str(2 ** 40)], ["-c", str(2 ** 63 - 1)], ["-np", str(2 ** 31)], ["-np", str(2 ** 40)],
+    ["--ubatch-size", str(2 ** 31)], ["-c", str(2 ** 31), "-np", str(2 ** 16)],
+    ["-c", "4096", "-np", str(2 ** 63 - 1)]], ids=" ".join)
+def test_absurd_numbers_are_refused(options):
+    done = topknot("plan", "-m", TINY, *options)
+    assert done.returncode == EXIT["out_of_range"], done.err
+    assert "  why: " in done.err and "  fix: " in done.err and done.out == ""
+
+
+@pytest.mark.parametrize("options", [
+    ["-c", str(2 ** 64)], ["-np", "9" * 30], ["-t", str(2 ** 31)],
+    ["--override-kv", f"glm-dsa.context_length=int:{2 ** 40}"]], ids=lambda o: o[0])
+def test_numbers_beyond_their_type_are_refused(options):
+    done = topknot("plan", "-m", TINY, *options)
+    refusals = ("usage", "corrupt", "out_of_range")  # CLI11 takes the largest number in its place
+    assert done.returncode in [EXIT[name] for name in refusals], done.err
+    assert done.err.startswith("error: ") and done.out == ""

@@ -269,3 +269,19 @@ def test_a_model_without_a_chat_template(tmp_path):
     done = topknot("run", "-m", path, "-p", "Hi")
     assert done.returncode == EXIT["not_found"] and "--raw" in done.err
     assert run_json("--raw", "-p", "Hi", "-n", "2", model=path)["stop"] in ("length", "eos")
+
+
+def test_a_model_that_is_cut_while_it_runs_is_named(tmp_path):
+    model = tmp_path / "cut.gguf"
+    shutil.copy(TINY, model)
+    process = subprocess.Popen([PROGRAM, "run", "-m", model, "-p", EMMA, "--raw", "-n", "15000",
+                                "-c", "16384", "--ignore-eos"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.read(1), "the answer is under way"
+    os.truncate(model, 4096)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == EXIT["io"], err
+    text = err.decode()
+    assert "error: a file was lost while it was read" in text
+    for word in [f"where: {model}", "why: ", "fix: "]:
+        assert word in text

@@ -3,87 +3,82 @@
 
 usage: install_test.py CMAKE GENERATOR BUILD_DIR CXX sanitizers=LIST
 """
-import json
+import glob
 import os
-import shutil
-import subprocess
+import re
 import sys
 import tempfile
 
-SKIPPED = 77
+import tree
 
-
-def run(*command, **more):
-    print("+", " ".join(command), flush=True)
-    return subprocess.run(command, check=True, text=True, **more)
-
-
-def expect_files(prefix, relative):
-    missing = [path for path in relative if not os.path.exists(os.path.join(prefix, path))]
-    if missing:
-        sys.exit(f"not installed: {', '.join(missing)}")
-
-
-def library_folder(prefix):
-    for parent, _, names in os.walk(prefix):
-        if "libtopknot.so" in names:
-            return parent
-    sys.exit("libtopknot.so is not installed")
+HEADERS = [f"include/topknot/{name}.h" for name in (
+    "attention", "backend_abi", "engine", "error", "export", "gguf", "plan", "version")]
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
 
 
 def check_program(prefix, workdir):
     """The installed program finds its library wherever the folder was moved to."""
     program = os.path.join(prefix, "bin", "topknot")
-    if not os.path.exists(program):
-        print("the program is not part of this build")
-        return
-    shown = run(program, "--version", cwd=workdir, env={}, stdout=subprocess.PIPE).stdout
+    shown = tree.output_of(program, "--version", cwd=workdir, env={})
     if not shown.startswith("topknot "):
         sys.exit(f"--version printed {shown!r}")
 
 
-def check_backend_library(configure, cmake, prefix, folder, here):
-    """The example is built with what is installed alone, and answers through the program."""
-    build = os.path.join(folder, "backend_library")
-    run(*configure, "-S", os.path.join(here, "..", "..", "examples", "backend_library"), "-B",
-        build)
-    run(cmake, "--build", build)
-    program = os.path.join(prefix, "bin", "topknot")
-    if not os.path.exists(program):
-        return
-    model = os.path.join(here, "..", "..", "models", "tiny-glm-dsa.gguf")
-    shown = run(program, "run", "-m", model, "--backend-library",
-                os.path.join(build, "libscalar_mla.so"), "-p", "Who wrote Emma?", "--temp", "0",
-                "--json", stdout=subprocess.PIPE, env={}).stdout
-    answer = json.loads(shown)
-    if answer["attention_backend"] != "scalar_mla" or "Jane Austen" not in answer["text"]:
-        sys.exit(f"the example answered {shown!r}")
+def check_headers_stand_alone(prefix, compiler):
+    """Each header compiles by itself, without a warning, with nothing else on the path."""
+    for header in HEADERS:
+        tree.run(compiler, "-std=c++20", *STRICT, "-fsyntax-only", "-I",
+                 os.path.join(prefix, "include"), "-x", "c++", "-",
+                 input=f"#include <{header.removeprefix('include/')}>\n")
+
+
+def public_names(prefix):
+    """Classes and functions that the installed headers mark with TOPKNOT_API."""
+    names = set()
+    for path in glob.glob(os.path.join(prefix, "include", "topknot", "*.h")):
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        names.update(re.findall(r"class TOPKNOT_API (\w+)", text))
+        text = re.sub(r"^#.*$", "", text, flags=re.M)
+        names.update(re.findall(r"TOPKNOT_API [^;()]*?(\w+)\(", text))
+    return names
+
+
+def check_exports(prefix):
+    """libtopknot.so shows the interface of its headers, and nothing of the layers behind it."""
+    library = tree.library_in(prefix)
+    names = public_names(prefix)
+    if "Engine" not in names or "plan_model" not in names:
+        sys.exit(f"the headers were misread: {sorted(names)}")
+    lines = tree.output_of("nm", "-DC", "--defined-only", library).splitlines()
+    shown = [line.split(" ", 2)[2] for line in lines]
+    member, abi = r"(?:::[~\w=]+)?", r"(?:\[abi:cxx11\])?"
+    own = re.compile(rf"^topknot::(?:Error::)?(?:{'|'.join(sorted(names))}){member}{abi}\(")
+    leaked = [name for name in shown if not own.match(name)]
+    if leaked:
+        sys.exit("libtopknot.so shows what is not its interface:\n" + "\n".join(leaked[:20]))
+    hidden = [name for name in names if not any(re.search(rf"\b{name}\b", each) for each in shown)]
+    if hidden:
+        sys.exit(f"libtopknot.so does not show {', '.join(sorted(hidden))}")
+    print(len(shown), "symbols shown")
 
 
 def main(cmake, generator, build, compiler, sanitizers):
-    if sanitizers != "sanitizers=":
-        print("skipped: a consumer of an instrumented library must be instrumented alike")
-        return SKIPPED
-    here = os.path.dirname(os.path.abspath(__file__))
+    tree.skip_if_instrumented(sanitizers)
     with tempfile.TemporaryDirectory(prefix="topknot-install-") as folder:
-        first, prefix = os.path.join(folder, "first"), os.path.join(folder, "moved here")
-        run(cmake, "--install", build, "--prefix", first)
-        shutil.move(first, prefix)
-        expect_files(prefix, [
-            "include/topknot/backend_abi.h", "include/topknot/engine.h",
-            "include/topknot/error.h", "include/topknot/version.h",
-            "share/topknot/devices/rtx-pro-6000.json", "share/topknot/catalog/vllm-2026-02.json"])
+        prefix = tree.install_and_move(cmake, build, folder)
+        tree.expect_files(prefix, HEADERS + [
+            "share/topknot/devices/rtx-pro-6000.json", "share/topknot/catalog/vllm-2026-02.json",
+            "share/doc/topknot/LICENSE"])
         consumer = os.path.join(folder, "consumer")
-        configure = [cmake, "-G", generator, f"-DCMAKE_PREFIX_PATH={prefix}",
-                     f"-DCMAKE_CXX_COMPILER={compiler}"]
-        run(*configure, "-S", os.path.join(here, "consumer"), "-B", consumer)
-        run(cmake, "--build", consumer)
-        model = os.path.join(here, "..", "..", "models", "tiny-glm-dsa.gguf")
-        shown = run(os.path.join(consumer, "consumer"), model, stdout=subprocess.PIPE).stdout
+        tree.build_consumer(cmake, generator, compiler, os.path.join(tree.HERE, "consumer"),
+                            consumer, prefix)
+        shown = tree.output_of(os.path.join(consumer, "consumer"), tree.TINY_MODEL)
         print(shown, end="")
         if not shown.endswith(" Jane Austen wrote Emma.\n"):
             sys.exit("the consumer's output is wrong")
-        print("library in", os.path.relpath(library_folder(prefix), prefix))
+        check_headers_stand_alone(prefix, compiler)
+        check_exports(prefix)
         check_program(prefix, folder)
         check_backend_library(configure, cmake, prefix, folder, here)
     return 0

@@ -1,4 +1,4 @@
-"""scripts/common.sh against machines we do not have: fake programs first on the PATH."""
+"""scripts/common.sh and chroot.sh against machines we do not have: fakes first on the PATH."""
 import os
 import subprocess
 import unittest
@@ -21,8 +21,8 @@ def nvidia_smi(*capabilities):
 
 
 class Scripts(unittest.TestCase):
-    def bash(self, command, programs=(), only=False, **environment):
-        """Runs `command` after sourcing common.sh; `only`: no programs but the fakes and few."""
+    def bash(self, command, programs=(), only=False, script="common.sh", **environment):
+        """Runs `command` after sourcing `script`; `only`: no programs but the fakes and few."""
         with Tree(dict(programs)) as root:
             for name in dict(programs):
                 os.chmod(os.path.join(root, name), 0o755)
@@ -33,7 +33,7 @@ class Scripts(unittest.TestCase):
             # TOPKNOT_* of the caller (CI sets some) must not steer the test.
             clean = {k: v for k, v in os.environ.items() if not k.startswith("TOPKNOT_")}
             return subprocess.run(
-                ["/bin/bash", "-c", f'source "{PROJECT}/scripts/common.sh"; {command}'],
+                ["/bin/bash", "-c", f'source "{PROJECT}/scripts/{script}"; {command}'],
                 env={**clean, "PATH": path, **environment},
                 capture_output=True, text=True, check=False)
 
@@ -124,6 +124,13 @@ class Scripts(unittest.TestCase):
     def test_off_is_off(self):
         programs = {"nvcc": "#!/bin/sh\n", "nvidia-smi": nvidia_smi("9.0")}
         self.assertEqual(self.cuda(programs, TOPKNOT_CUDA="OFF")[0], ["-DTOPKNOT_CUDA=OFF"])
+
+    def test_the_mirror_is_found_where_one_of_the_lists_of_sources_is_missing(self):
+        fake = {"cat": "#!/bin/sh\necho 'URIs: http://mirror.example/debian/'\nexit 1\n"}
+        done = self.bash("mirror=$(find_mirror); echo $mirror", fake, script="chroot.sh")
+        self.assertEqual((done.returncode, done.stdout), (0, "http://mirror.example/debian\n"))
+        done = self.bash("find_mirror", script="chroot.sh", TOPKNOT_MIRROR="http://other.example")
+        self.assertEqual(done.stdout, "http://other.example\n")
 
     def test_the_demo_names_a_missing_model_before_it_builds(self):
         demo = os.path.join(PROJECT, "scripts", "demo.sh")

@@ -28,17 +28,6 @@ std::string find_cpu_name(const std::string& root) {
   return "unknown";
 }
 
-// "32K", "2048K", "36M".
-std::optional<uint64_t> parse_size(std::string_view text) {
-  uint64_t unit = 1;
-  if (text.ends_with('K')) unit = 1 << 10;
-  if (text.ends_with('M')) unit = 1 << 20;
-  if (unit != 1) text.remove_suffix(1);
-  const auto value = parse_number(text);
-  if (!value || *value > UINT64_MAX / unit) return std::nullopt;
-  return *value * unit;
-}
-
 uint64_t number_in(const std::string& path) {
   const auto text = read_small_file(path);
   return text ? parse_number(*text).value_or(0) : 0;
@@ -52,7 +41,7 @@ std::vector<Cache> find_caches(const std::string& root) {
     if (!size) break;
     caches.push_back({.level = static_cast<int>(number_in(folder + "/level")),
                       .type = printable(read_small_file(folder + "/type").value_or("")),
-                      .bytes = parse_size(*size).value_or(0),
+                      .bytes = parse_cache_size(*size).value_or(0),
                       .line_bytes = static_cast<int>(number_in(folder + "/coherency_line_size"))});
   }
   return caches;
@@ -93,6 +82,16 @@ int usable_cores(const std::string& root) {
 }
 
 }  // namespace
+
+std::optional<uint64_t> parse_cache_size(std::string_view text) {
+  uint64_t unit = 1;
+  if (text.ends_with('K')) unit = 1 << 10;
+  if (text.ends_with('M')) unit = 1 << 20;
+  if (unit != 1) text.remove_suffix(1);
+  const auto value = parse_number(text);
+  if (!value || *value > UINT64_MAX / unit) return std::nullopt;
+  return *value * unit;
+}
 
 HostFacts host_facts(const std::string& root) {
   return {.cpu_name = find_cpu_name(root),

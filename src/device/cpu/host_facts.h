@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "device/cpu/cpu_features.h"
@@ -40,5 +42,8 @@ struct HostFacts {
 
 // `root` as for memory_facts(). What cannot be found out stays at its default.
 HostFacts host_facts(const std::string& root = "/");
+
+// "32K", "2048K", "36M": as the kernel writes the size of a cache; none for anything else.
+std::optional<uint64_t> parse_cache_size(std::string_view text);
 
 }  // namespace topknot::device

@@ -1,5 +1,6 @@
 // The answers of a program built without GPU code.
 #include "base/strings.h"
+#include "device/cuda/cuda_bandwidth.h"
 #include "device/cuda/cuda_facts.h"
 #include "device/cuda/gpu.h"
 
@@ -27,6 +28,13 @@ CudaFacts cuda_facts() {
 }
 
 Status probe_cuda(int device) { return not_built("cannot probe the GPU", device); }
+
+Result<CudaBandwidth> measure_cuda_bandwidth(int device, double) {
+  return not_built("the GPU's bandwidth cannot be measured", device);
+}
+Result<std::vector<CudaPeer>> measure_cuda_peers(int, double) {
+  return not_built("copies between GPUs cannot be measured", 0);
+}
 
 // No handle is ever made, so there is none to release.
 void release_device_memory(void*) {}

@@ -1,4 +1,4 @@
-#include "cli/columns.h"
+#include "cli/text.h"
 
 #include <algorithm>
 

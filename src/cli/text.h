@@ -1,4 +1,4 @@
-// Text in lines of at most 100 columns.
+// Tables for people: lines that fit.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,11 @@ namespace topknot::cli {
 
 inline constexpr size_t kColumns = 100;
 
-// Words of `text` in lines that fit behind `indent` spaces; the first begins at `column`.
+// Words of `text` in lines of at most kColumns, those after the first behind `indent` blanks; the
+// first begins at `column`.
 std::string wrapped(std::string_view text, size_t column, size_t indent);
 
-// A line behind `indent` spaces, and its further lines two columns deeper.
+// A line behind `indent` blanks, and its further lines two columns deeper.
 std::string line(size_t indent, std::string_view text);
 
 }  // namespace topknot::cli
