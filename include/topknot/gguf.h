@@ -93,13 +93,13 @@ class TOPKNOT_API GgufModel {
   // Never null; kNotFound names the nearest.
   Result<const GgufTensor*> tensor(std::string_view name) const;
 
-  // Decodes rows first_row, first_row + 1, ... of a tensor until `out` f32 [count, row_elements] is
-  // full.
+  // Decodes rows first_row, first_row + 1, ... of the tensor `name` until `out`
+  // f32 [count, row_elements] is full.
   //   kNotFound         no such tensor
   //   kUnsupported      its type is not decoded by this version (GgufTensor::decoded)
   //   kInvalidArgument  out.size() is not whole rows
   //   kOutOfRange       rows beyond the last
-  Status decode_rows(std::string_view tensor, uint64_t first_row, std::span<float> out) const;
+  Status decode_rows(std::string_view name, uint64_t first_row, std::span<float> out) const;
 
  private:
   struct State;

@@ -24,13 +24,6 @@ std::vector<capability::Refusal> refusals(const Backend& backend, const Facts& a
 }
 
 BackendList::BackendList() {
-  for (const capability::Implementation& each : planned_backends()) {
-    capability::ListEntry entry = capability::entry_of(each);
-    entries_.push_back({.name = each.name,
-                        .description = each.description,
-                        .rules = each.rules,
-                        .absent = std::move(entry.absent)});
-  }
   for (const RegistryEntry& each : registry()) {
     BackendEntry entry{.name = std::string(each.name)};
     if (each.backend == nullptr) {

@@ -10,6 +10,8 @@
 #include "base/child_process.h"
 #include "base/strings.h"
 #include "base/try.h"
+#include "capability/device_facts.h"
+#include "device/machine.h"
 
 namespace topknot::attention {
 namespace {
@@ -93,12 +95,31 @@ Error wrong_numbers(const std::string& path, const ProbeTile& tile, const ProbeR
                .fix = "correct the library: topknot/backend_abi.h says what is computed"};
 }
 
+// Where a library is tried: on the host, or on the first GPU there is.
+struct Place {
+  const ops::Kernels* kernels = nullptr;
+  Facts device;
+};
+
+std::optional<Place> place_of(const BackendLibrary& library) {
+  if (library.on_host()) {
+    return Place{ops::available_kernels().front(),
+                 Facts().set(capability::Fact::kDevice, capability::DeviceKind::kCpu)};
+  }
+  for (const device::DeviceFacts& each : device::this_machine().devices) {
+    if (each.kind == capability::DeviceKind::kCuda) {
+      return Place{nullptr, capability::device_facts(each)};
+    }
+  }
+  return std::nullopt;
+}
+
 // A tile of one selection. False when the library's own limits refuse them all.
-Result<bool> prove(const BackendLibrary& library, const Backend& backend, Selection selection,
-                   const SendToParent& send) {
+Result<bool> prove(const BackendLibrary& library, const Backend& backend, const Place& place,
+                   Selection selection, const SendToParent& send) {
   const std::string_view name = selection == Selection::kSparse ? "sparse" : "dense";
   send(cat(kStage, "refusals() was asked about ", name, " attention"));
-  const auto tile = find_tile(backend, selection);
+  const auto tile = find_tile(backend, selection, place.device);
   if (!tile) return false;
   send(cat(kStage, "workspace_bytes() was asked"));
   const TopknotShape shape = {sizeof(TopknotShape), tile->shape.heads, tile->shape.kv_lora_rank,
@@ -115,7 +136,7 @@ Result<bool> prove(const BackendLibrary& library, const Backend& backend, Select
   send(cat(kStage, "a ", name, " tile of ", tile->to_string(), " was computed"));
   ThreadPool pool(2);
   const ProbeResult result =
-      probe_tile(backend, *tile, selection, {&pool, ops::available_kernels().front()});
+      probe_tile(backend, *tile, selection, {&pool, place.kernels}, place.device);
   if (!result.problem.empty()) {
     return Error{
         .code = Code::kUnsupported,
@@ -132,17 +153,19 @@ Result<bool> prove(const BackendLibrary& library, const Backend& backend, Select
 Status try_library(const std::string& path, const SendToParent& send) {
   send(cat(kStage, "it was loaded"));
   TOPKNOT_TRY(const auto library, BackendLibrary::open(path));
-  if (!library->on_host()) return {};
+  const auto place = place_of(*library);
+  if (!place) return {};  // no GPU: it stays unproven
   const Backend backend = backend_of(library, {}, {.sparse = true, .dense = true});
   bool any = false;
   for (const Selection selection : {Selection::kSparse, Selection::kDense}) {
-    TOPKNOT_TRY(const bool proven, prove(*library, backend, selection, send));
+    TOPKNOT_TRY(const bool proven, prove(*library, backend, *place, selection, send));
     if (proven) send(cat(kProven, selection == Selection::kSparse ? "sparse" : "dense"));
     any = any || proven;
   }
   if (any) return {};
   std::string why = "its limits refuse every tile of the probe; of the first it says";
-  for (const capability::Refusal& each : refusals(backend, probe_facts({}, Selection::kSparse))) {
+  for (const capability::Refusal& each :
+       refusals(backend, probe_facts({}, Selection::kSparse, place->device))) {
     why +=
         cat("\n", each.what, ": needs ", each.needed, ", found ", each.found, ": ", each.because);
   }
@@ -208,6 +231,7 @@ Result<BackendEntry> load_library(const LibraryOption& option, std::chrono::mill
   BackendEntry entry;
   entry.name = backend.name;
   entry.description = backend.description;
+  entry.rules = backend.rules;
   entry.backend = std::make_shared<const Backend>(std::move(backend));
   entry.library = option.path;
   return entry;

@@ -234,15 +234,11 @@ std::vector<Refusal> limits_of(const BackendLibrary& library, const Facts& asked
   return std::move(out.refusals);
 }
 
-// What the library need not say itself.
-Rule device_rule(const BackendLibrary& library) {
-  if (library.on_host()) {
-    return {Fact::kDevice, exactly(DeviceKind::kCpu), "the library computes on the host",
-            "--device cpu"};
-  }
-  return {Fact::kDevice, exactly(DeviceKind::kCuda), "the library computes on a GPU",
-          "--device cuda:0"};
-}
+// What a library need not say itself.
+constexpr Rule kOnHost[] = {
+    {Fact::kDevice, exactly(DeviceKind::kCpu), "the library computes on the host", "--device cpu"}};
+constexpr Rule kOnGpu[] = {{Fact::kDevice, exactly(DeviceKind::kCuda),
+                            "the library computes on a GPU", "--device cuda:0"}};
 
 std::vector<Refusal> unproven(const Facts& asked, const Proven& proven) {
   const auto selection = asked[Fact::kSelection];
@@ -399,6 +395,8 @@ Backend backend_of(const std::shared_ptr<const BackendLibrary>& library, const s
   Backend backend;
   backend.name = name.empty() ? library->name() : name;
   backend.description = library->description();
+  backend.rules =
+      library->on_host() ? std::span<const Rule>(kOnHost) : std::span<const Rule>(kOnGpu);
   backend.create = [callee = Callee{library, backend.name}](const MlaShape& shape,
                                                             const Resources& resources) {
     return LibraryAttention::create(callee, shape, resources);
@@ -408,9 +406,7 @@ Backend backend_of(const std::shared_ptr<const BackendLibrary>& library, const s
   };
   backend.activations = library->on_host() ? ActivationType::kF32 : ActivationType::kBf16;
   backend.limits = [library, proven](const Facts& asked) {
-    const Rule device = device_rule(*library);
-    std::vector<Refusal> out = capability::refusals({&device, 1}, asked);
-    for (Refusal& each : limits_of(*library, asked)) out.push_back(std::move(each));
+    std::vector<Refusal> out = limits_of(*library, asked);
     for (Refusal& each : unproven(asked, proven)) out.push_back(std::move(each));
     return out;
   };

@@ -6,9 +6,12 @@
 #include <random>
 
 #include "attention/registry.h"
+#include "attention/run_once.h"
 #include "base/assert.h"
 #include "base/strings.h"
-#include "base/try.h"
+#include "capability/device_facts.h"
+#include "device/machine.h"
+#include "tensor/dequantize.h"
 
 namespace topknot::attention {
 namespace {
@@ -27,6 +30,8 @@ constexpr uint32_t kSeed = 20260701;
 // relative error of a weight, and 130 weights are summed. 576 * 2^-24 * 8 is 2.7e-4; errors of
 // random sign stay far below, and a wrong row, scale or mask changes outputs by 0.1 and more.
 constexpr double kLimit = 3e-4;
+// A GPU rounds weights and outputs to bf16, 2^-9 each; no element of these rows exceeds 5.
+constexpr double kBf16Limit = 2 * 0x1p-9 * 5;
 
 struct Tile {
   MlaShape shape;
@@ -61,7 +66,8 @@ Tile make_tile(const ProbeTile& asked) {
     kvcache::write_row(rows, slot_of(position), row.data());
   }
   for (int64_t i = 0; i < kTokens * tile.shape.heads * tile.shape.width(); ++i) {
-    tile.q.push_back(normal(random));
+    // Rounded, so that the reference is asked what a GPU is asked.
+    tile.q.push_back(tensor::bf16_to_f32(tensor::f32_to_bf16(normal(random))));
   }
   for (int64_t token = 0; token < kTokens; ++token) {
     tile.requests.push_back(0);
@@ -75,18 +81,9 @@ Tile make_tile(const ProbeTile& asked) {
   return tile;
 }
 
-struct Outcome {
-  std::vector<float> out, lse;
-  std::vector<float> out_alone;  // without lse, as a forward pass asks
-};
-
-Result<Outcome> run(const Backend& backend, const Tile& tile, Selection selection,
-                    const Resources& resources) {
-  Outcome result;
-  result.out.assign(static_cast<size_t>(kTokens * tile.shape.heads * tile.shape.kv_lora_rank), NAN);
-  result.out_alone = result.out;
-  result.lse.assign(static_cast<size_t>(kTokens * tile.shape.heads), NAN);
-  MlaArgs args;
+HostProblem problem_of(const Tile& tile, Selection selection) {
+  HostProblem problem{.shape = tile.shape, .requests = 1};
+  MlaArgs& args = problem.args;
   args.q = tile.q.data();
   args.kv = tile.cache.latent_rows(0);
   args.selection = selection;
@@ -95,15 +92,7 @@ Result<Outcome> run(const Backend& backend, const Tile& tile, Selection selectio
                 tile.requests.data(), tile.visible.data()};
   args.tokens = kTokens;
   args.sm_scale = 1 / std::sqrt(static_cast<float>(tile.shape.width()));
-  TOPKNOT_TRY(const std::unique_ptr<Attention> attention, backend.create(tile.shape, resources));
-  TOPKNOT_CHECK_OK(attention->plan({selection, kTokens, kTopk, kContext}));
-  args.out = result.out.data();
-  args.lse = result.lse.data();
-  TOPKNOT_CHECK_OK(attention->run(args));
-  args.out = result.out_alone.data();
-  args.lse = nullptr;
-  TOPKNOT_CHECK_OK(attention->run(args));
-  return result;
+  return problem;
 }
 
 double largest_difference(const std::vector<float>& got, const std::vector<float>& want) {
@@ -131,83 +120,65 @@ std::vector<ProbeTile> probe_tiles() {
   return out;
 }
 
-}  // namespace
+Facts host_facts() { return Facts().set(Fact::kDevice, DeviceKind::kCpu); }
 
-std::string ProbeTile::to_string() const {
-  return cat(shape.heads, " heads, rows of ", shape.kv_lora_rank, " + ", shape.qk_rope_head_dim,
-             " in ", kv_format_name(format));
-}
-
-Facts probe_facts(const ProbeTile& tile, Selection selection) {
-  Facts facts;
-  facts.set(Fact::kDevice, DeviceKind::kCpu)
-      .set(Fact::kSelection, selection)
-      .set(Fact::kHeads, tile.shape.heads)
-      .set(Fact::kKvLoraRank, tile.shape.kv_lora_rank)
-      .set(Fact::kQkRopeHeadDim, tile.shape.qk_rope_head_dim)
-      .set(Fact::kQkNopeHeadDim, kQkNopeDim)
-      .set(Fact::kHeadSize, tile.shape.width())
-      .set(Fact::kKvFormat, tile.format)
-      .set(Fact::kDtype, ActivationType::kF32)
-      .set(Fact::kPageTokens, kPageTokens);
-  if (selection == Selection::kSparse) facts.set(Fact::kTopk, kTopk);
-  return facts;
-}
-
-ProbeResult probe_tile(const Backend& backend, const ProbeTile& tile, Selection selection,
-                       const Resources& resources) {
-  ProbeResult result{.backend = backend.name,
-                     .kernels = resources.kernels->name,
-                     .selection = selection == Selection::kSparse ? "sparse" : "dense",
-                     .limit = kLimit};
-  const Facts asked = probe_facts(tile, selection);
-  for (const Refusal& refusal : refusals(backend, asked)) {
-    result.refusals.push_back(cat(refusal.what, ": needs ", refusal.needed, ", found ",
-                                  refusal.found, ": ", refusal.because));
+// Compares two calls, with lse and without, with the reference's, which runs on the host.
+void compare(const Backend& backend, const ProbeTile& asked, Selection selection,
+             const Resources& resources, ProbeResult* result) {
+  const Facts facts = probe_facts(asked, selection, host_facts());
+  const Backend& reference = chosen_backend(select_backend(facts, "cpu_reference"));
+  const Tile tile = make_tile(asked);
+  HostProblem problem = problem_of(tile, selection);
+  const Result<HostAnswer> got = run_once(backend, problem, resources);
+  problem.with_lse = false;
+  const Result<HostAnswer> alone = got ? run_once(backend, problem, resources) : got;
+  if (!alone) {
+    result->problem = alone.error().to_string();
+    return;
   }
-  if (!result.refusals.empty()) return result;
-  const Tile made = make_tile(tile);
-  const Result<Outcome> got = run(backend, made, selection, resources);
-  const Backend& reference = chosen_backend(select_backend(asked, "cpu_reference"));
-  const Result<Outcome> want = run(reference, made, selection, resources);
+  problem.with_lse = true;
+  ThreadPool pool(1);
+  const ops::Kernels* kernels =
+      resources.kernels != nullptr ? resources.kernels : ops::available_kernels().front();
+  const Result<HostAnswer> want = run_once(reference, problem, {&pool, kernels});
   TOPKNOT_ASSERT(want.has_value());  // it has no way to fail
-  if (!got) {
-    result.problem = got.error().to_string();
-    return result;
-  }
-  result.largest_difference = std::max({largest_difference(got->out, want->out),
-                                        largest_difference(got->out_alone, want->out),
-                                        largest_difference(got->lse, want->lse)});
-  return result;
+  result->largest_difference =
+      std::max({largest_difference(got->out, want->out), largest_difference(alone->out, want->out),
+                largest_difference(got->lse, want->lse)});
 }
 
-std::vector<ProbeResult> probe_backend(const Backend& backend, const Resources& resources) {
-  std::vector<ProbeResult> results;
-  for (const Selection selection : {Selection::kSparse, Selection::kDense}) {
-    results.push_back(probe_tile(backend, {}, selection, resources));
-  }
-  return results;
-}
+// A device to probe on.
+struct Place {
+  Resources resources;
+  Facts device;
+};
 
-std::optional<ProbeTile> find_tile(const Backend& backend, Selection selection) {
-  for (const ProbeTile& tile : probe_tiles()) {
-    const Facts asked = probe_facts(tile, selection);
-    if (!select_backend(asked, "cpu_reference").chosen) continue;
-    if (refusals(backend, asked).empty()) return tile;
+// Those of the host with every instruction set this processor has, or every GPU that is here.
+std::vector<Place> places_of(const Backend& backend, const device::Machine& machine,
+                             ThreadPool* pool) {
+  std::vector<Place> out;
+  if (device_kind(backend) == DeviceKind::kCpu) {
+    for (const ops::Kernels* kernels : ops::available_kernels()) {
+      out.push_back({{pool, kernels}, host_facts()});
+    }
+    return out;
   }
-  return std::nullopt;
+  for (size_t gpu = 0; gpu < machine.devices.size(); ++gpu) {  // GPUs come first, by index
+    if (machine.devices[gpu].kind != DeviceKind::kCuda) continue;
+    out.push_back({{.cuda_device = static_cast<int>(gpu)}, device_facts(machine.devices[gpu])});
+  }
+  return out;
 }
-
-namespace {
 
 // A library's limits may be narrow, and its code has no instruction sets of ours.
-std::vector<ProbeResult> probe_library(const Backend& backend, ThreadPool* pool) {
+std::vector<ProbeResult> probe_library(const Backend& backend, std::span<const Place> places) {
   std::vector<ProbeResult> results;
+  if (places.empty()) return results;
+  const Place& first = places.front();
   for (const Selection selection : {Selection::kSparse, Selection::kDense}) {
-    const auto tile = find_tile(backend, selection);
+    const auto tile = find_tile(backend, selection, first.device);
     if (!tile) continue;
-    const Resources resources{pool, ops::available_kernels().front()};
-    results.push_back(probe_tile(backend, *tile, selection, resources));
+    results.push_back(probe_tile(backend, *tile, selection, first.resources, first.device));
     results.back().kernels = "library";
   }
   return results;
@@ -215,19 +186,79 @@ std::vector<ProbeResult> probe_library(const Backend& backend, ThreadPool* pool)
 
 }  // namespace
 
+std::string ProbeTile::to_string() const {
+  return cat(shape.heads, " heads, rows of ", shape.kv_lora_rank, " + ", shape.qk_rope_head_dim,
+             " in ", kv_format_name(format));
+}
+
+Facts probe_facts(const ProbeTile& tile, Selection selection, const Facts& device) {
+  const bool gpu = device[Fact::kDevice] == std::optional<int64_t>(int64_t(DeviceKind::kCuda));
+  Facts facts(device);
+  facts.set(Fact::kSelection, selection)
+      .set(Fact::kHeads, tile.shape.heads)
+      .set(Fact::kKvLoraRank, tile.shape.kv_lora_rank)
+      .set(Fact::kQkRopeHeadDim, tile.shape.qk_rope_head_dim)
+      .set(Fact::kQkNopeHeadDim, kQkNopeDim)
+      .set(Fact::kHeadSize, tile.shape.width())
+      .set(Fact::kKvFormat, tile.format)
+      .set(Fact::kDtype, gpu ? ActivationType::kBf16 : ActivationType::kF32)
+      .set(Fact::kPageTokens, kPageTokens);
+  if (selection == Selection::kSparse) facts.set(Fact::kTopk, kTopk);
+  return facts;
+}
+
+std::optional<ProbeTile> find_tile(const Backend& backend, Selection selection,
+                                   const Facts& device) {
+  for (const ProbeTile& tile : probe_tiles()) {
+    if (!select_backend(probe_facts(tile, selection, host_facts()), "cpu_reference").chosen) {
+      continue;
+    }
+    if (refusals(backend, probe_facts(tile, selection, device)).empty()) return tile;
+  }
+  return std::nullopt;
+}
+
+ProbeResult probe_tile(const Backend& backend, const ProbeTile& tile, Selection selection,
+                       const Resources& resources, const Facts& device) {
+  const bool rounds = backend.activations == ActivationType::kBf16;
+  ProbeResult result{.backend = backend.name,
+                     .kernels = resources.kernels != nullptr
+                                    ? std::string(resources.kernels->name)
+                                    : cat("sm_", device[Fact::kSm].value_or(0)),
+                     .selection = selection == Selection::kSparse ? "sparse" : "dense",
+                     .limit = rounds ? kBf16Limit : kLimit};
+  for (const Refusal& refusal : refusals(backend, probe_facts(tile, selection, device))) {
+    result.refusals.push_back(cat(refusal.what, ": needs ", refusal.needed, ", found ",
+                                  refusal.found, ": ", refusal.because));
+  }
+  if (result.refusals.empty()) compare(backend, tile, selection, resources, &result);
+  return result;
+}
+
+std::vector<ProbeResult> probe_backend(const Backend& backend, const Resources& resources,
+                                       const Facts& device) {
+  std::vector<ProbeResult> results;
+  for (const Selection selection : {Selection::kSparse, Selection::kDense}) {
+    results.push_back(probe_tile(backend, {}, selection, resources, device));
+  }
+  return results;
+}
+
 std::vector<ProbeResult> probe_all(const BackendList& backends, ThreadPool* pool) {
   std::vector<ProbeResult> results;
   const auto add = [&](std::vector<ProbeResult> found) {
     std::move(found.begin(), found.end(), std::back_inserter(results));
   };
+  const device::Machine machine = device::this_machine();
   for (const BackendEntry& entry : backends.entries()) {
     if (entry.backend == nullptr) continue;
+    const std::vector<Place> places = places_of(*entry.backend, machine, pool);
     if (!entry.library.empty()) {
-      add(probe_library(*entry.backend, pool));
+      add(probe_library(*entry.backend, places));
       continue;
     }
-    for (const ops::Kernels* kernels : ops::available_kernels()) {
-      add(probe_backend(*entry.backend, {pool, kernels}));
+    for (const Place& each : places) {
+      add(probe_backend(*entry.backend, each.resources, each.device));
     }
   }
   return results;

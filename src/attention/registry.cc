@@ -29,19 +29,6 @@ std::span<const RegistryEntry> registry() {
   return entries;
 }
 
-std::span<const capability::Implementation> planned_backends() {
-  using namespace capability;
-  static constexpr Missing kNotWritten = {"attention has no GPU kernels in this version",
-                                          "--device cpu"};
-  static constexpr Rule kRules[] = {
-      {Fact::kDevice, exactly(DeviceKind::kCuda), "it runs on a GPU", "--device cuda:0"},
-  };
-  static constexpr Implementation kList[] = {
-      {"cuda", "sparse and dense MLA on a GPU", kRules, &kNotWritten},
-  };
-  return kList;
-}
-
 capability::Refusal not_built(const RegistryEntry& entry) {
   return {.what = "build",
           .needed = cat(entry.built_when, "=ON"),
@@ -54,10 +41,20 @@ capability::Choice select_backend(const Facts& asked, std::string_view forced) {
   return BackendList().select(asked, forced);
 }
 
+capability::DeviceKind device_kind(const Backend& backend) {
+  using capability::DeviceKind;
+  for (const Rule& rule : backend.rules) {
+    if (rule.fact != capability::Fact::kDevice) continue;
+    return capability::holds(rule.accepts, static_cast<int64_t>(DeviceKind::kCuda))
+               ? DeviceKind::kCuda
+               : DeviceKind::kCpu;
+  }
+  return DeviceKind::kCpu;
+}
+
 const Backend& chosen_backend(const capability::Choice& choice) {
   TOPKNOT_ASSERT(choice.chosen.has_value());
-  TOPKNOT_ASSERT(*choice.chosen >= planned_backends().size());
-  return *registry()[*choice.chosen - planned_backends().size()].backend;
+  return *registry()[*choice.chosen].backend;
 }
 
 }  // namespace topknot::attention

@@ -16,15 +16,14 @@ struct RegistryEntry {
 
 std::span<const RegistryEntry> registry();
 
-// Backends that this version does not have, best first; a BackendList has and refuses them before
-// those of registry(), so that a GPU's answer says what is missing.
-std::span<const capability::Implementation> planned_backends();
-
 // What a list of candidates says of a backend that was not built.
 capability::Refusal not_built(const RegistryEntry& entry);
 
 // The choice among the backends of this program, without libraries: BackendList().select().
 capability::Choice select_backend(const Facts& asked, std::string_view forced = {});
+
+// Where a backend computes, by its rule about the device.
+capability::DeviceKind device_kind(const Backend& backend);
 
 // The backend of such a choice that has one.
 const Backend& chosen_backend(const capability::Choice& choice);

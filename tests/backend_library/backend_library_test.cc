@@ -19,6 +19,8 @@ using testing::HasSubstr;
 
 std::string library(const std::string& name) { return cat(TOPKNOT_LIBRARIES, "/", name, ".so"); }
 
+Facts host() { return Facts().set(Fact::kDevice, DeviceKind::kCpu); }
+
 std::vector<std::string> names_of(const BackendList& list) {
   std::vector<std::string> out;
   for (const BackendEntry& each : list.entries()) {
@@ -161,19 +163,19 @@ TEST(BackendLibrary, NamesAndPlacesAreChecked) {
 TEST(BackendLibrary, ItsLimitsAreRefusalsLikeAnyOther) {
   const std::string options[] = {library("scalar_mla")};
   const BackendList list = backends_with(options).value();
-  const Facts packed = probe_facts({.format = KvFormat::kFp8Ds}, Selection::kSparse);
+  const Facts packed = probe_facts({.format = KvFormat::kFp8Ds}, Selection::kSparse, host());
   const Choice choice = list.select(packed, "scalar_mla");
   EXPECT_FALSE(choice.chosen);
   const std::string text = explain(choice);
   EXPECT_THAT(text, HasSubstr("scalar_mla      kv_format: needs one of f32, bf16, q8_0, found "
                               "fp8_ds: rows of no other format are widened; try "
                               "--kv-cache-dtype bf16"));
-  Facts gpu = probe_facts({}, Selection::kSparse);
+  Facts gpu = probe_facts({}, Selection::kSparse, host());
   gpu.set(Fact::kDevice, DeviceKind::kCuda);
   EXPECT_THAT(explain(list.select(gpu)),
               HasSubstr("scalar_mla      device: needs exactly cpu, found cuda: the library "
                         "computes on the host; try --device cpu"));
-  EXPECT_TRUE(list.select(probe_facts({}, Selection::kDense), "scalar_mla").chosen);
+  EXPECT_TRUE(list.select(probe_facts({}, Selection::kDense, host()), "scalar_mla").chosen);
 }
 
 TEST(BackendLibrary, WhatWasNotProvenIsRefused) {
@@ -181,15 +183,15 @@ TEST(BackendLibrary, WhatWasNotProvenIsRefused) {
                                  library("many_heads") + ",name=many"};
   const auto list = backends_with(options);
   ASSERT_TRUE(list) << list.error().to_string();
-  EXPECT_TRUE(list->select(probe_facts({}, Selection::kSparse), "faulty").chosen);
-  const Choice dense = list->select(probe_facts({}, Selection::kDense), "faulty");
+  EXPECT_TRUE(list->select(probe_facts({}, Selection::kSparse, host()), "faulty").chosen);
+  const Choice dense = list->select(probe_facts({}, Selection::kDense, host()), "faulty");
   EXPECT_FALSE(dense.chosen);
   EXPECT_THAT(explain(dense), HasSubstr("selection: needs exactly sparse, found dense"));
   EXPECT_THAT(explain(dense), HasSubstr("probe: needs a dense tile that it computes right"));
   const ProbeTile large = {.shape = {64, 512, 64}};
-  EXPECT_TRUE(list->select(probe_facts(large, Selection::kDense), "many").chosen)
+  EXPECT_TRUE(list->select(probe_facts(large, Selection::kDense, host()), "many").chosen)
       << "proven with the first tile that it takes";
-  Facts gpu = probe_facts({}, Selection::kSparse);
+  Facts gpu = probe_facts({}, Selection::kSparse, host());
   gpu.set(Fact::kDevice, DeviceKind::kCuda);
   EXPECT_THAT(explain(list->select(gpu, "gpu")), HasSubstr("probe: needs a sparse tile"));
 }

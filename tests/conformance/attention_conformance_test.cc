@@ -9,6 +9,10 @@
 #include <vector>
 
 #include "attention/registry.h"
+#include "attention/run_once.h"
+#include "capability/device_facts.h"
+#include "device/machine.h"
+#include "tensor/dequantize.h"
 
 namespace topknot::attention {
 namespace {
@@ -30,10 +34,10 @@ struct Problem {
   std::vector<int32_t> requests, visible;
   float scale = 0;
   double largest_key = 0;
+  double largest_element = 0;
 
-  Facts facts(Selection selection) const {
-    return Facts()
-        .set(Fact::kDevice, DeviceKind::kCpu)
+  Facts facts(Selection selection, const Facts& device) const {
+    return Facts(device)
         .set(Fact::kSelection, selection)
         .set(Fact::kHeads, shape.heads)
         .set(Fact::kKvLoraRank, shape.rank)
@@ -42,16 +46,15 @@ struct Problem {
         .set(Fact::kKvFormat, format)
         .set(Fact::kPageTokens, kPageTokens);
   }
-  // Computes with `backend` on the host.
-  void run(const Backend& backend, Selection selection, const Resources& host, float* out,
-           float* lse) const {
-    const auto attention = backend.create({shape.heads, shape.rank, shape.rope}, host);
-    ASSERT_TRUE(attention) << attention.error().to_string();
-    ASSERT_TRUE((*attention)->plan({selection, shape.tokens, shape.topk, shape.context}));
-    ASSERT_TRUE((*attention)->run(args(selection, out, lse)));
+  // What `backend` answers, in host memory.
+  HostAnswer run(const Backend& backend, Selection selection, const Resources& resources) const {
+    auto answer = run_once(backend, problem(selection), resources);
+    EXPECT_TRUE(answer) << answer.error().to_string();
+    return answer ? std::move(*answer) : HostAnswer();
   }
-  MlaArgs args(Selection selection, float* out, float* lse) const {
-    MlaArgs a;
+  HostProblem problem(Selection selection) const {
+    HostProblem host{.shape = {shape.heads, shape.rank, shape.rope}, .requests = 1};
+    MlaArgs& a = host.args;
     a.q = q.data();
     a.kv = cache->latent_rows(0);
     a.selection = selection;
@@ -60,9 +63,7 @@ struct Problem {
                visible.data()};
     a.tokens = shape.tokens;
     a.sm_scale = scale;
-    a.out = out;
-    a.lse = lse;
-    return a;
+    return host;
   }
 };
 
@@ -74,7 +75,8 @@ Problem make_problem(const Shape& shape, KvFormat format, uint32_t seed) {
   p.format = format;
   const int64_t width = shape.rank + shape.rope;
   p.scale = 1.0f / std::sqrt(static_cast<float>(width) / 2);
-  auto cache = kvcache::Cache::create({format, width, 0, {false}}, shape.context + 3 * kPageTokens);
+  auto cache = kvcache::Cache::create({format, width, 0, {false}, shape.rope},
+                                      shape.context + 3 * kPageTokens);
   EXPECT_TRUE(cache);
   p.cache = std::make_unique<kvcache::Cache>(std::move(*cache));
   const auto rows = p.cache->latent_rows(0);
@@ -92,11 +94,14 @@ Problem make_problem(const Shape& shape, KvFormat format, uint32_t seed) {
     for (float& value : row) {
       value = normal(random);
       square += static_cast<double>(value) * static_cast<double>(value);
+      p.largest_element = std::max(p.largest_element, std::abs(static_cast<double>(value)));
     }
     p.largest_key = std::max(p.largest_key, std::sqrt(square));
     kvcache::write_row(rows, slot_of(j), row.data());
   }
-  for (int64_t i = 0; i < shape.tokens * shape.heads * width; ++i) p.q.push_back(normal(random));
+  for (int64_t i = 0; i < shape.tokens * shape.heads * width; ++i) {
+    p.q.push_back(tensor::bf16_to_f32(tensor::f32_to_bf16(normal(random))));  // a GPU's exactly
+  }
   std::vector<int32_t> positions(static_cast<size_t>(shape.context));
   for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int32_t>(i);
   for (int64_t t = 0; t < shape.tokens; ++t) {
@@ -116,13 +121,24 @@ Problem make_problem(const Shape& shape, KvFormat format, uint32_t seed) {
 // (D/16 + 4) roundings of |q||k| * scale, and exp turns an absolute score error e into a relative
 // error e of a weight; weights and rows are summed over K rows in fp32. Rows are of order 1, out is
 // a mean of them.
-double tolerance(const Problem& p) {
+double host_tolerance(const Problem& p) {
   const double width = static_cast<double>(p.shape.rank + p.shape.rope);
   const double q_norm = std::sqrt(width) * 1.5;
   const double score_error = (width / 16 + 4) * 0x1p-24 * q_norm * p.largest_key *
                              static_cast<double>(p.scale) / std::sqrt(width) * 4;
   const double sum_error = (static_cast<double>(p.shape.topk) / 8 + 8) * 0x1p-24;
   return 4 * (2 * score_error + sum_error);
+}
+
+// A GPU rounds weights and outputs to bf16, and with them decoded rows of 8 bits: 2^-9 each, of
+// numbers up to the largest element of a row. A score's error is that of a row's, of random sign
+// over its columns: 2^-9 * |q||k| / sqrt(D) * scale at most in the mean, four times that surely.
+double tolerance(const Problem& p, const Backend& backend) {
+  if (device_kind(backend) == DeviceKind::kCpu) return host_tolerance(p);
+  const double width = static_cast<double>(p.shape.rank + p.shape.rope);
+  const double row_rounding = p.format == KvFormat::kBf16 ? 0 : 0x1p-9;
+  const double score_error = 4 * row_rounding * 1.5 * p.largest_key * static_cast<double>(p.scale);
+  return (2 * 0x1p-9 + row_rounding + score_error) * std::min(p.largest_element, width);
 }
 
 void expect_near(const Problem& p, const std::vector<float>& got, const std::vector<float>& want,
@@ -146,44 +162,116 @@ void expect_near(const Problem& p, const std::vector<float>& got, const std::vec
                             << p.shape.topk;
 }
 
+// The same problem with its rows as f32: what the bytes of a format mean is not a question to a
+// kernel here.
+Problem decoded(const Problem& p) {
+  Problem d;
+  d.shape = p.shape;
+  d.format = KvFormat::kF32;
+  const auto rows = p.cache->latent_rows(0);
+  auto cache = kvcache::Cache::create({KvFormat::kF32, rows.width, 0, {false}}, rows.slots);
+  EXPECT_TRUE(cache);
+  d.cache = std::make_unique<kvcache::Cache>(std::move(*cache));
+  std::vector<float> row(static_cast<size_t>(rows.width));
+  for (int64_t slot = 0; slot < rows.slots; ++slot) {
+    kvcache::read_row(rows, slot, row.data());
+    kvcache::write_row(d.cache->latent_rows(0), slot, row.data());
+  }
+  d.q = p.q;
+  d.slots = p.slots;
+  d.block_table = p.block_table;
+  d.requests = p.requests;
+  d.visible = p.visible;
+  d.scale = p.scale;
+  return d;
+}
+
+Facts host_facts() { return Facts().set(Fact::kDevice, DeviceKind::kCpu); }
+
 constexpr Shape kShapes[] = {
     {1, 16, 0, 1, 3, 1},         {4, 512, 64, 256, 5, 700}, {3, 64, 16, 2, 6, 96},
     {64, 512, 64, 65, 4, 130},   {17, 48, 32, 33, 7, 64},   {128, 512, 0, 31, 3, 500},
     {8, 512, 64, 2048, 3, 2049}, {2, 40, 8, 1000, 4, 90},
 };
 
-TEST(AttentionConformance, EveryBackendAgreesWithTheReference) {
-  uint32_t seed = 100;
-  for (const RegistryEntry& entry : registry()) {
-    if (entry.backend == nullptr) continue;
+// Where a backend is run: on the host with each instruction set, or on each GPU that is here.
+struct Place {
+  std::string name;
+  Facts device;
+  Resources resources;
+};
+
+std::vector<Place> places_of(const Backend& backend, ThreadPool* pool) {
+  std::vector<Place> places;
+  if (device_kind(backend) == DeviceKind::kCpu) {
     for (const ops::Kernels* kernels : ops::available_kernels()) {
-      for (const Shape& shape : kShapes) {
-        for (const KvFormat format : {KvFormat::kF32, KvFormat::kBf16}) {
-          const Problem p = make_problem(shape, format, ++seed);
-          for (const Selection selection : {Selection::kSparse, Selection::kDense}) {
-            if (!refusals(entry.backend->rules, p.facts(selection)).empty()) continue;
-            SCOPED_TRACE(std::string(entry.name) + " " + kernels->name + " seed " +
-                         std::to_string(seed));
-            ThreadPool pool(2);
-            const Resources host{&pool, kernels};
-            std::vector<float> got(static_cast<size_t>(shape.tokens * shape.heads * shape.rank),
-                                   NAN);
-            std::vector<float> got_lse(static_cast<size_t>(shape.tokens * shape.heads), NAN);
-            std::vector<float> want = got;
-            std::vector<float> want_lse = got_lse;
-            p.run(*entry.backend, selection, host, got.data(), got_lse.data());
-            p.run(chosen_backend(select_backend(p.facts(selection), "cpu_reference")), selection,
-                  host, want.data(), want_lse.data());
-            expect_near(p, got, want, tolerance(p), "out");
-            expect_near(p, got_lse, want_lse, tolerance(p) * 4, "lse");
-            for (int64_t i = 0; i < shape.heads; ++i) {
-              EXPECT_EQ(got_lse[static_cast<size_t>(i)], -INFINITY) << "nothing was selected";
-            }
-          }
+      places.push_back({std::string(kernels->name), host_facts(), {pool, kernels}});
+    }
+    return places;
+  }
+  const device::Machine machine = device::this_machine();
+  for (size_t i = 0; i < machine.devices.size(); ++i) {  // GPUs come first, by index
+    if (machine.devices[i].kind != DeviceKind::kCuda) continue;
+    places.push_back({"cuda:" + std::to_string(i),
+                      device_facts(machine.devices[i]),
+                      {.cuda_device = static_cast<int>(i)}});
+  }
+  return places;
+}
+
+// Which formats of rows a backend is asked for. A host row of f32 exists for the host's sake only.
+std::vector<KvFormat> formats_of(const Backend& backend) {
+  if (device_kind(backend) == DeviceKind::kCpu) return {KvFormat::kF32, KvFormat::kBf16};
+  return {KvFormat::kBf16, KvFormat::kFp8Ds, KvFormat::kQ8_0};
+}
+
+HostAnswer reference(const Problem& p, Selection selection, ThreadPool* pool) {
+  const Backend& backend =
+      chosen_backend(select_backend(p.facts(selection, host_facts()), "cpu_reference"));
+  return p.run(backend, selection, {pool, ops::available_kernels().front()});
+}
+
+void check(const RegistryEntry& entry, const Place& place, const Problem& p, Selection selection,
+           ThreadPool* pool) {
+  const HostAnswer got = p.run(*entry.backend, selection, place.resources);
+  const HostAnswer want = reference(decoded(p), selection, pool);
+  const double limit = tolerance(p, *entry.backend);
+  expect_near(p, got.out, want.out, limit, "out");
+  expect_near(p, got.lse, want.lse, limit * 4, "lse");
+  for (int64_t i = 0; i < p.shape.heads; ++i) {
+    EXPECT_EQ(got.lse[static_cast<size_t>(i)], -INFINITY) << "nothing was selected";
+  }
+}
+
+void check_everywhere(const RegistryEntry& entry, DeviceKind kind) {
+  ThreadPool pool(2);
+  if (entry.backend == nullptr || device_kind(*entry.backend) != kind) return;
+  for (const Place& place : places_of(*entry.backend, &pool)) {
+    uint32_t seed = 100;
+    for (const Shape& shape : kShapes) {
+      for (const KvFormat format : formats_of(*entry.backend)) {
+        if (format == KvFormat::kQ8_0 && (shape.rank + shape.rope) % 32 != 0) continue;
+        const Problem p = make_problem(shape, format, ++seed);
+        for (const Selection selection : {Selection::kSparse, Selection::kDense}) {
+          if (!refusals(entry.backend->rules, p.facts(selection, place.device)).empty()) continue;
+          SCOPED_TRACE(std::string(entry.name) + " " + place.name + " seed " +
+                       std::to_string(seed));
+          check(entry, place, p, selection, &pool);
         }
       }
     }
   }
+}
+
+TEST(AttentionConformance, EveryBackendAgreesWithTheReference) {
+  for (const RegistryEntry& entry : registry()) check_everywhere(entry, DeviceKind::kCpu);
+}
+
+TEST(AttentionOnGpuConformance, EveryBackendAgreesWithTheReference) {
+  if (const auto gpus = device::cuda_facts(); gpus.devices.empty()) {
+    GTEST_SKIP() << "no GPU: " << gpus.problem;
+  }
+  for (const RegistryEntry& entry : registry()) check_everywhere(entry, DeviceKind::kCuda);
 }
 
 // T-2.3: with top-k >= length sparse equals dense; holes and their places change nothing.
@@ -203,13 +291,16 @@ TEST(AttentionConformance, SparseOverEveryPositionIsDenseBitForBit) {
   ThreadPool pool(2);
   for (const RegistryEntry& entry : registry()) {
     if (entry.backend == nullptr) continue;
-    const auto run = [&](Selection selection) {
-      std::vector<float> out(static_cast<size_t>(4 * 4 * 512), NAN);
-      p.run(*entry.backend, selection, {&pool, ops::available_kernels().front()}, out.data(),
-            nullptr);
-      return out;
-    };
-    EXPECT_EQ(run(Selection::kSparse), run(Selection::kDense)) << entry.name;
+    const bool host = device_kind(*entry.backend) == DeviceKind::kCpu;
+    for (const Place& place : places_of(*entry.backend, &pool)) {
+      const HostAnswer sparse = p.run(*entry.backend, Selection::kSparse, place.resources);
+      const HostAnswer dense = p.run(*entry.backend, Selection::kDense, place.resources);
+      // On a GPU holes shift rows between tiles, and with them the order of sums.
+      if (host) {
+        EXPECT_EQ(sparse.out, dense.out) << entry.name;
+      }
+      expect_near(p, sparse.out, dense.out, tolerance(p, *entry.backend), "sparse against dense");
+    }
   }
 }
 

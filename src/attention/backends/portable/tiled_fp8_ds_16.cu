@@ -1,0 +1,10 @@
+// 16 heads of fp8_ds rows.
+#include "attention/backends/portable/tiled_kernel.cuh"
+
+namespace topknot::attention::portable {
+
+const void* tiled_fp8_ds_16() {
+  return reinterpret_cast<const void*>(&tiled_mla<Fp8DsFoldedRows, 1>);
+}
+
+}  // namespace topknot::attention::portable

@@ -1,0 +1,8 @@
+// 16 heads of q8_0 rows.
+#include "attention/backends/portable/tiled_kernel.cuh"
+
+namespace topknot::attention::portable {
+
+const void* tiled_q8_0_16() { return reinterpret_cast<const void*>(&tiled_mla<Q8Rows, 1>); }
+
+}  // namespace topknot::attention::portable
