@@ -58,7 +58,9 @@ function(topknot_install_data)
   endforeach()
 endfunction()
 topknot_install_data(DESTINATION ${CMAKE_INSTALL_DATADIR}/topknot)
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# The codebooks carry the licence of their source, which goes with every copy of them.
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/src/tensor/codebooks.txt
+  DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/topknot DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h")
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/topknot)

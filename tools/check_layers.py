@@ -15,7 +15,7 @@ LAYERS = {
     "capability": 3, "chat": 3,
     "ops": 4, "comm": 4, "kvcache": 4,
     "attention": 5,
-    "model": 6,
+    "model": 6, "kernels": 6,
     "plan": 7, "synth": 7,
     "engine": 8, "parts": 8,
     "server": 9, "bench": 9, "doctor": 9,

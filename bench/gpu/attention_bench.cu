@@ -2,9 +2,9 @@
 //
 //   nvcc -O3 -std=c++20 -I src -gencode arch=compute_90,code=sm_90 -cudart static
 //        -o attention_bench bench/gpu/*.cu bench/gpu/*.cc src/attention/backends/portable/*.cu
-//   attention_bench check | small | ceiling | decode | prefill | dense ...
+//   attention_bench check | small | tiny | ceiling | decode | prefill | dense ...
 //
-// check: every kernel, format and tile against a double reference; small: a few of them, for
+// check: every kernel, format and tile against a double reference; small: a few of them; tiny: for
 // compute-sanitizer. Times are medians of 15 replays of a graph whose calls use different queries
 // and rows, so that rows are not left in the L2 cache by the call before.
 #include <cuda_bf16.h>
@@ -41,10 +41,6 @@ int sm_count() {
   return sms;
 }
 
-#ifdef EXTRA
-#include EXTRA
-#endif
-
 std::vector<Candidate> candidates() {
   std::vector<Candidate> list;
   for (int format = 0; format < kRowFormats; ++format) {
@@ -69,16 +65,12 @@ std::vector<Candidate> candidates() {
                       return launch_generic_mla(row_format, args, stream);
                     }});
   }
-#ifdef EXTRA
-  add_extra(&list);
-#endif
   return list;
 }
 
 void launch(const Candidate& candidate, const MlaKernelArgs& args, cudaStream_t stream) {
   CHECK_CUDA(candidate.launch(args, stream));
-  if (args.splits > 1 && args.tickets == nullptr && candidate.name[0] != 'p')
-    CHECK_CUDA(launch_combine(args, stream));
+  if (args.splits > 1 && args.tickets == nullptr) CHECK_CUDA(launch_combine(args, stream));
 }
 
 // ---- correctness
@@ -173,7 +165,7 @@ struct Tally {
 
 void check_one(const Candidate& candidate, const Problem& unsolved, Problem* p, int splits,
                Tally* tally) {
-  const bool in_place = splits > 1 && !candidate.generic && tally->problems % 2 == 0;
+  const bool in_place = splits == 2 && !candidate.generic && tally->problems % 2 == 0;
   const Answer answer = run(candidate, unsolved, splits, in_place);  // before the reference
   if (p->values.empty()) {
     *p = unsolved;
@@ -200,9 +192,9 @@ void check_problems(const std::vector<Candidate>& list, const std::vector<Proble
     const Problem unsolved = make_problem(shape, seed++);
     Problem solved;
     for (const Candidate& candidate : list) {
-      if (candidate.format != shape.format || candidate.name[0] == 'p') continue;
+      if (candidate.format != shape.format) continue;
       if (!candidate.generic && shape.rank != kRank) continue;
-      for (const int splits : {3, 3, 1}) {
+      for (const int splits : {2, 2, 3, 1}) {
         check_one(candidate, unsolved, &solved, splits, &tallies[candidate.name]);
       }
     }
@@ -334,8 +326,7 @@ MlaKernelArgs timed_args(const Device& device, const Batch& batch, const Cell& c
   args.lse = batch.lse.get();
   args.partial_out = batch.partial_out.get();
   args.partial_lse = batch.partial_lse.get();
-  if (tile_heads > 0 && sums_in_place(cell.heads, tile_heads, splits))
-    args.tickets = batch.tickets.get();
+  if (tile_heads > 0 && adds_in_pairs(splits)) args.tickets = batch.tickets.get();
   args.tokens = cell.tokens;
   args.heads = cell.heads;
   args.kv_lora_rank = 512;
@@ -437,32 +428,6 @@ void time_dense(const Device& device, const std::vector<Candidate>& list) {
   }
 }
 
-#ifdef EXTRA
-void search(const Device& device, const std::vector<Candidate>& list) {
-  std::map<std::string, std::string> lines;
-  for (const int heads : {8, 64}) {
-    for (const int batch : {64, 128, 4096}) {
-      const Cell cell{batch, heads, 2048};
-      const int sets = batch == 4096 ? 1 : batch == 64 ? 2 : 1 + (batch < 128) + 1;
-      const Batch b(cell, sets, batch == 4096 ? 15 : 14, batch == 4096 ? 1 : 128);
-      for (const Candidate& c : with_heads(list, tile_heads_for(heads))) {
-        const int sp = splits_for(batch, heads, c.tile_heads, 2048, c.slots);
-        const double us = median_us(
-            sets,
-            [&](int set, cudaStream_t st) {
-              launch(c, timed_args(device, b, cell, c.format, c.tile_heads, sp, set), st);
-            },
-            batch == 4096 ? 3 : 9);
-        char t[64];
-        std::snprintf(t, 64, " b%d/s%d %.1f", batch, sp, us);
-        lines[c.name] += t;
-      }
-    }
-  }
-  for (auto& [n, l] : lines) std::printf("S %-16s%s\n", n.c_str(), l.c_str());
-}
-#endif
-
 int main_of(int count, char** modes) {
   cudaDeviceProp properties;
   CHECK_CUDA(cudaGetDeviceProperties(&properties, 0));
@@ -477,6 +442,13 @@ int main_of(int count, char** modes) {
   const auto want = [&](const char* mode) {
     return std::find(wanted.begin(), wanted.end(), mode) != wanted.end();
   };
+  if (want("tiny")) {
+    for (int format = 0; format < kRowFormats; ++format) {
+      const auto row_format = static_cast<RowFormat>(format);
+      check_problems(list,
+                     {{row_format, 3, 512, 64, 100, 3}, {row_format, 40, 512, 64, 64, 3, true}});
+    }
+  }
   if (want("small")) {
     check_problems(list, shapes_of({3, 40}, {1, 100}));
     check_problems(list, generic_shapes());
@@ -490,15 +462,9 @@ int main_of(int count, char** modes) {
   device.read_bytes_per_s =
       read_ceiling(device.pool.get(), static_cast<int64_t>(device.pool.bytes()), device.sms);
   std::printf("ceiling: reads %.0f GB/s\n", device.read_bytes_per_s * 1e-9);
-#ifdef EXTRA
-  if (want("search")) search(device, list);
-  const std::vector<Candidate> own(list.begin(), list.begin() + 12);
-#else
-  const auto& own = list;
-#endif
-  if (want("decode")) time_decode(device, own);
-  if (want("prefill")) time_prefill(device, own);
-  if (want("dense")) time_dense(device, own);
+  if (want("decode")) time_decode(device, list);
+  if (want("prefill")) time_prefill(device, list);
+  if (want("dense")) time_dense(device, list);
   return 0;
 }
 

@@ -363,7 +363,7 @@ void bench_top_k(const Options& options, const TopKCase& c) {
   const DeviceArray<std::byte> workspace(c.split ? split_top_k_workspace_bytes(c.rows) : 16);
   const TopKArgs args = {scores.data(), c.columns, visible.data(), positions.data(), c.rows, kTopK};
   const auto call = [&](int, cudaStream_t stream) {
-    return c.split ? launch_split_top_k(args, workspace.data(), stream)
+    return c.split ? launch_split_top_k(args, {workspace.data(), c.rows}, stream)
                    : launch_row_top_k(args, stream);
   };
   check(call(0, nullptr), "top-k");

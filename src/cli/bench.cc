@@ -11,6 +11,7 @@
 #include "bench/attention_bench.h"
 #include "bench/baseline.h"
 #include "bench/ceilings.h"
+#include "bench/indexer_bench.h"
 #include "bench/plot.h"
 #include "cli/commands.h"
 #include "cli/model_options.h"
@@ -143,12 +144,24 @@ int show(const BenchOptions& o, Result<Outcome> outcome) {
   return right ? 0 : kExitFailed;
 }
 
+Result<Outcome> run_indexer(const BenchOptions& o) {
+  TOPKNOT_TRY(const int device, cuda_index(o.device));
+  Outcome outcome{.operation = "indexer"};
+  TOPKNOT_TRY(outcome.ceilings, bench::measure_ceilings(device));
+  const auto cases = bench::indexer_cases(o.quick);
+  Progress progress("bench indexer", "shapes", cases.size(), o.json);
+  TOPKNOT_TRY(outcome.rows,
+              bench::bench_indexer(device, cases, [&](size_t at) { progress.update(at); }));
+  return outcome;
+}
+
 Result<Outcome> run_operation(const BenchOptions& o) {
   if (o.operation == "attention") return run_attention(o);
+  if (o.operation == "indexer") return run_indexer(o);
   return Error{.code = Code::kInvalidArgument,
                .what = cat("no benchmark is called '", printable(o.operation, 60), "'"),
                .where = "topknot bench",
-               .why = "there is attention",
+               .why = "there are attention and indexer",
                .fix = "topknot bench attention"};
 }
 
@@ -158,7 +171,9 @@ void add_bench(CLI::App* program, Action* action) {
   CLI::App* command = program->add_subcommand(
       "bench", "Check and time the kernels, beside what this machine allows");
   auto o = std::make_shared<BenchOptions>();
-  command->add_option("operation", o->operation, "attention: sparse and dense MLA on a GPU")
+  command
+      ->add_option("operation", o->operation,
+                   "attention: sparse and dense MLA; indexer: scores and the top-k")
       ->required()
       ->type_name("OPERATION");
   command->add_option("--device", o->device, "The GPU")->capture_default_str()->type_name("cuda:N");
@@ -172,7 +187,7 @@ void add_bench(CLI::App* program, Action* action) {
       ->type_name("FILE");
   command->add_flag("--json", o->json, "Print one JSON object");
   command->footer(examples(
-      {"topknot bench attention --quick",
+      {"topknot bench attention --quick", "topknot bench indexer --json",
        "topknot bench attention --baseline \"python3 bench/virtual_block_table.py\" --svg a.svg"}));
   command->callback([action, o] { *action = [o] { return show(*o, run_operation(*o)); }; });
 }

@@ -1,16 +1,21 @@
 #include "kvcache/implementations.h"
 
+#include "capability/gpu_code.h"
+
 namespace topknot::kvcache {
 namespace {
 
 using namespace capability;
 
-constexpr Missing kNoGpuKernel = {"cache rows have no GPU kernels in this version", "--device cpu"};
+constexpr Missing kNoGpuKernel = {"no GPU kernel writes cache rows in this version",
+                                  "--device cpu"};
 constexpr Rule kCuda = {Fact::kDevice, exactly(DeviceKind::kCuda), "it runs on a GPU",
                         "--device cuda:0"};
 constexpr Rule kHost = {Fact::kDevice, exactly(DeviceKind::kCpu), "it runs on the host",
                         "--device cpu"};
 constexpr Rule kCudaRules[] = {kCuda};
+constexpr Rule kCudaMapRules[] = {kCuda,
+                                  {Fact::kSm, at_least(80), "GPU code is compiled from sm_80 on"}};
 constexpr Rule kMapRules[] = {kHost};
 constexpr Rule kWriterRules[] = {
     kHost,
@@ -18,7 +23,7 @@ constexpr Rule kWriterRules[] = {
      "--kv-cache-dtype bf16"},
 };
 constexpr Implementation kMap[] = {
-    {"cuda", "one kernel through the block table", kCudaRules, &kNoGpuKernel},
+    {"cuda", "one kernel through the block table", kCudaMapRules, kGpuCodeMissing},
     {"host", "through the block table", kMapRules},
 };
 constexpr Implementation kWriter[] = {

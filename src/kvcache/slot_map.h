@@ -9,12 +9,12 @@ namespace topknot::kvcache {
 
 inline constexpr int32_t kNoSlot = -1;  // an empty entry; kernels skip it
 
-//   positions    i32 [tokens, width]        logical positions of the token's sequence; negative:
-//   none requests     i32 [tokens]               which row of the block table block_table  i32
-//   [requests, max_pages]  page ids; negative: no page slots        i32 [tokens, width]        page
-//   * page_tokens + offset, in the same order; -1: none valid        i32 [tokens] entries of a row
-//   that are not -1: the virtual sequence
-//                                           length; may be empty
+//   positions    i32 [tokens, width]         logical, in the token's own sequence; negative = none
+//   requests     i32 [tokens]                which row of the block table
+//   block_table  i32 [requests, max_pages]   page ids; negative = no page
+//   slots        i32 [tokens, width]         page * page_tokens + offset, same order; -1 = none
+//   valid        i32 [tokens]                entries of the row that are not -1: the virtual
+//                                            sequence length; may be empty
 // A position beyond the table, on a page that is not there, or whose slot does not fit 32 bits
 // becomes -1. Returns how many did: more than 0 is a bug of the caller, who asserts on it in debug
 // builds. Any page size; in place is allowed.

@@ -141,6 +141,7 @@ class Checker {
     check_embeddings();
     for (int64_t layer = 0; layer < config_.layers; ++layer) check_layer(layer);
     if (!problems_.empty()) return error();
+    TOPKNOT_CHECK_OK(refuse_scales());
     note_unused();
     return std::move(checked_);
   }
@@ -163,6 +164,31 @@ class Checker {
                  .where = file_.path(),
                  .why = std::move(why),
                  .fix = "download the file again, or convert the model again"};
+  }
+
+  // Some converters of NVFP4 write a second scale of a weight (of each expert) into a tensor of its
+  // own, `blk.0.ffn_up.scale` for `blk.0.ffn_up.weight`. Without it the product would be wrong.
+  Status refuse_scales() const {
+    constexpr std::string_view kWeight = ".weight";
+    std::string why;
+    size_t count = 0;
+    for (const UsedTensor& each : checked_.tensors) {
+      std::string_view stem = each.info->name;
+      if (!stem.ends_with(kWeight)) continue;
+      stem.remove_suffix(kWeight.size());
+      const TensorInfo* scale = file_.find_tensor(cat(stem, ".scale"));
+      if (scale == nullptr || ++count > kMaxProblems) continue;
+      why += cat(why.empty() ? "'" : "\n'", printable(scale->name), "' scales '",
+                 printable(each.info->name), "' (in ", file_.path_of(*scale), ")");
+    }
+    if (count == 0) return {};
+    if (count > kMaxProblems) why += cat("\nand ", count - kMaxProblems, " more");
+    return Error{
+        .code = Code::kUnsupported,
+        .what = "the model holds scales beside its weights, which this version does not use",
+        .where = file_.path(),
+        .why = std::move(why),
+        .fix = "use a file whose blocks hold every scale, for instance Q4_K or MXFP4"};
   }
 
   bool applies(When when, int64_t layer) const {

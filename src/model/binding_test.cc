@@ -83,14 +83,24 @@ TEST(Binding, WrongShapesAreShown) {
 
 TEST(Binding, TypesThatAreNotDecodedAreNamed) {
   TestFile file;
-  file.set_tensor("blk.1.ffn_gate_exps.weight", {32, 48, 4}, tensor::DType::kIQ4_NL);
-  file.set_tensor("output.weight", {32, 40}, tensor::DType::kQ4_0);
+  file.set_tensor("blk.1.ffn_gate_exps.weight", {32, 48, 4}, tensor::DType::kQ8_1);
+  file.set_tensor("output.weight", {32, 40}, tensor::DType::kI16);
   const Error error = Bound(file).error();
   EXPECT_EQ(error.code, Code::kUnsupported);
-  EXPECT_THAT(error.why, HasSubstr("'blk.1.ffn_gate_exps.weight' has type IQ4_NL (in test.gguf)"));
-  EXPECT_THAT(error.why, HasSubstr("'output.weight' has type Q4_0 (in test.gguf)"));
+  EXPECT_THAT(error.why, HasSubstr("'blk.1.ffn_gate_exps.weight' has type Q8_1 (in test.gguf)"));
+  EXPECT_THAT(error.why, HasSubstr("'output.weight' has type I16 (in test.gguf)"));
   file.drop_tensor("blk.0.attn_norm.weight");  // with another problem it is no matter of types
   EXPECT_EQ(Bound(file).error().code, Code::kCorrupt);
+}
+
+TEST(Binding, ScalesBesideWeightsAreRefused) {
+  TestFile file;
+  file.set_tensor("blk.1.ffn_up_exps.scale", {4}, tensor::DType::kF32);
+  file.set_tensor("output.scale", {1}, tensor::DType::kF32);
+  const Error error = Bound(file).error();
+  EXPECT_EQ(error.code, Code::kUnsupported);
+  EXPECT_THAT(error.why, HasSubstr("'blk.1.ffn_up_exps.scale' scales 'blk.1.ffn_up_exps.weight'"));
+  EXPECT_THAT(error.why, HasSubstr("'output.scale' scales 'output.weight' (in test.gguf)"));
 }
 
 TEST(Binding, RouterBiasUnderEachOfItsNames) {

@@ -82,7 +82,8 @@ struct CheckedTensors {
 };
 
 // Finds every tensor by its exact name and shape; all that are missing or of another shape are
-// reported in one Error. Reads no tensor data. A type that cannot be decoded is no error here.
+// reported in one Error. Reads no tensor data. A type that cannot be decoded is no error here; a
+// scale in a tensor of its own (`.scale` beside `.weight`, some NVFP4 files) is kUnsupported.
 Result<CheckedTensors> check_tensors(const gguf::ModelFile& file, const ModelConfig& config);
 
 // Types that no product can read, with every tensor that has one and its file, as one Error.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -17,16 +18,66 @@ namespace {
 
 using tensor::DType;
 
-constexpr DType kTypes[] = {DType::kF32,  DType::kF16,  DType::kBF16, DType::kQ8_0,
-                            DType::kQ5_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K};
+// Every type that products take, from the table.
+const std::vector<DType>& types() {
+  static const auto& list = *new std::vector<DType>([] {
+    std::vector<DType> out;
+    for (const tensor::DTypeInfo& info : tensor::dtypes()) {
+      if (info.decoded) out.push_back(info.type);
+    }
+    return out;
+  }());
+  return list;
+}
 
-// Random blocks whose half-precision scales are small and finite.
+// Where a block keeps its factors as fp16; -1: it has none.
+struct ScalePlaces {
+  int scale = 0;
+  int min = -1;
+};
+ScalePlaces scale_places(DType type) {
+  switch (type) {
+    case DType::kQ4_1:
+    case DType::kQ5_1:
+    case DType::kQ4_K:
+    case DType::kQ5_K: return {0, 2};
+    case DType::kQ2_K: return {80, 82};
+    case DType::kQ3_K: return {108};
+    case DType::kQ6_K: return {208};
+    case DType::kIQ1_M:
+    case DType::kMXFP4:
+    case DType::kNVFP4: return {-1};
+    default: return {};
+  }
+}
+
+void set_half(std::byte* at, uint16_t bits) { std::memcpy(at, &bits, sizeof(bits)); }
+
+// One factor of a block: fp16 bits, or the nearest that a type with another kind of scale has.
+void set_scales(DType type, uint16_t scale, uint16_t min, std::byte* block) {
+  const ScalePlaces places = scale_places(type);
+  if (places.scale >= 0) set_half(block + places.scale, scale);
+  if (places.min >= 0) set_half(block + places.min, min);
+  if (type == DType::kIQ1_M) {
+    for (int i = 0; i < 4; ++i) {
+      std::byte& odd = block[49 + 2 * i];
+      odd = (odd & std::byte{15}) | static_cast<std::byte>((scale >> 4 * i & 15) << 4);
+    }
+  }
+  // The exponent of fp16 is that of the others but for its bias.
+  if (type == DType::kMXFP4) block[0] = static_cast<std::byte>(112 + (scale >> 10 & 31));
+  if (type == DType::kNVFP4) {
+    const int exponent = std::clamp((scale >> 10 & 31) - 8, 0, 15);
+    for (int g = 0; g < 4; ++g) block[g] = static_cast<std::byte>(exponent << 3 | g);
+  }
+}
+
+// Random blocks whose scales are small and finite.
 std::vector<std::byte> random_blocks(DType type, int64_t elements, std::mt19937& random) {
   const auto& info = tensor::dtype_info(type);
   std::vector<std::byte> out(tensor::row_bytes(type, static_cast<uint64_t>(elements)));
   for (std::byte& b : out) b = static_cast<std::byte>(random());
   std::normal_distribution<float> normal(0, 0.5f);
-  const auto put16 = [&](size_t at, uint16_t bits) { std::memcpy(&out[at], &bits, 2); };
   if (type == DType::kF32) {
     for (size_t i = 0; i < out.size(); i += 4) {
       const float value = normal(random);
@@ -35,14 +86,13 @@ std::vector<std::byte> random_blocks(DType type, int64_t elements, std::mt19937&
   } else if (type == DType::kF16 || type == DType::kBF16) {
     for (size_t i = 0; i < out.size(); i += 2) {
       const float value = normal(random);
-      put16(i, type == DType::kF16 ? tensor::f32_to_f16(value) : tensor::f32_to_bf16(value));
+      set_half(&out[i],
+               type == DType::kF16 ? tensor::f32_to_f16(value) : tensor::f32_to_bf16(value));
     }
   } else {
-    const size_t scale_at = type == DType::kQ6_K ? 208 : 0;
-    const bool has_min = type == DType::kQ4_K || type == DType::kQ5_K;
     for (size_t block = 0; block < out.size(); block += info.block_bytes) {
-      put16(block + scale_at, tensor::f32_to_f16(normal(random) / 64));
-      if (has_min) put16(block + 2, tensor::f32_to_f16(normal(random) / 64));
+      const uint16_t scale = tensor::f32_to_f16(normal(random) / 64);
+      set_scales(type, scale, tensor::f32_to_f16(normal(random) / 64), &out[block]);
     }
   }
   return out;
@@ -113,8 +163,16 @@ class EveryKernel : public testing::TestWithParam<const Kernels*> {
   std::mt19937 random_{11};
 };
 
+void expect_same_bits(const std::vector<float>& got, const std::vector<float>& want) {
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (std::isnan(got[i]) && std::isnan(want[i])) continue;
+    ASSERT_EQ(std::bit_cast<uint32_t>(got[i]), std::bit_cast<uint32_t>(want[i]))
+        << "at " << i << ": " << got[i] << " vs " << want[i];
+  }
+}
+
 TEST_P(EveryKernel, DecodesEveryTypeLikeTheScalarDecoders) {
-  for (const DType type : kTypes) {
+  for (const DType type : types()) {
     // Random bytes everywhere, so also scales that are infinite, NaN or subnormal.
     std::vector<std::byte> bytes(tensor::row_bytes(type, 256 * 64));
     for (std::byte& b : bytes) b = static_cast<std::byte>(random_());
@@ -122,18 +180,76 @@ TEST_P(EveryKernel, DecodesEveryTypeLikeTheScalarDecoders) {
     std::vector<float> want(256 * 64);
     GetParam()->decode_row(type, bytes.data(), 256 * 64, got.data());
     tensor::dequantize_row(type, bytes.data(), 256 * 64, want.data());
-    for (size_t i = 0; i < got.size(); ++i) {
-      if (std::isnan(want[i])) {
-        ASSERT_TRUE(std::isnan(got[i]));
-        continue;
+    SCOPED_TRACE(tensor::dtype_name(type));
+    expect_same_bits(got, want);
+  }
+}
+
+// Weights decoded to fp32 beforehand: the product on blocks has to be the same to the last bit.
+TestWeight decoded_weight(const Weight& w) {
+  const auto row = static_cast<uint64_t>(w.in);
+  TestWeight made{std::vector<std::byte>(row * 4 * static_cast<size_t>(w.out * w.count)), {}};
+  auto* out = reinterpret_cast<float*>(made.bytes.data());
+  for (int64_t m = 0; m < w.count; ++m) {
+    for (int64_t r = 0; r < w.out; ++r, out += row) {
+      tensor::dequantize_row(w.type, w.row(m, r), row, out);
+    }
+  }
+  made.weight = {DType::kF32, made.bytes.data(), w.in, w.out, w.count, w.in * 4, w.in * 4 * w.out};
+  return made;
+}
+
+TEST_P(EveryKernel, ProductsOnBlocksEqualProductsOnDecodedRows) {
+  constexpr int64_t kIn = 768, kOut = 41, kTokens = 6;
+  const auto x = random_floats(kIn * kTokens, random_);
+  for (const DType type : types()) {
+    SCOPED_TRACE(tensor::dtype_name(type));
+    const TestWeight w = random_weight(type, kIn, kOut, 1, random_);
+    const TestWeight plain = decoded_weight(w.weight);
+    std::vector<float> got(kOut * kTokens, NAN);
+    std::vector<float> want(got.size());
+    ops_->linear(w.weight, x.data(), kTokens, got.data());
+    ops_->linear(plain.weight, x.data(), kTokens, want.data());
+    expect_same_bits(got, want);
+    const std::vector<int32_t> ids = {3, 40, 0};
+    std::vector<float> rows(3 * kIn);
+    std::vector<float> plain_rows(3 * kIn);
+    ops_->embed(w.weight, ids, rows.data());
+    ops_->embed(plain.weight, ids, plain_rows.data());
+    expect_same_bits(rows, plain_rows);
+  }
+}
+
+TEST_P(EveryKernel, ExtremeBlocksEqualDecodedRowsToo) {
+  // 0, -0, subnormal, 1, largest, infinite, NaN.
+  constexpr uint16_t kScales[] = {0x0000, 0x8000, 0x0001, 0x3C00, 0xFBFF, 0x7C00, 0x7E01};
+  constexpr int64_t kIn = 256;
+  const auto x = random_floats(kIn, random_);
+  for (const DType type : types()) {
+    const tensor::DTypeInfo& info = tensor::dtype_info(type);
+    if (info.block_elements == 1) continue;
+    for (const int quants : {0x00, 0x88, 0xFF}) {  // the least, the middle, the largest
+      TestWeight w = random_weight(type, kIn, std::size(kScales), 1, random_);
+      std::fill(w.bytes.begin(), w.bytes.end(), static_cast<std::byte>(quants));
+      for (size_t row = 0; row < std::size(kScales); ++row) {
+        const auto row_bytes = static_cast<size_t>(w.weight.row_bytes);
+        for (size_t at = 0; at < row_bytes; at += info.block_bytes) {
+          set_scales(type, kScales[row], kScales[row], &w.bytes[row * row_bytes + at]);
+        }
       }
-      ASSERT_EQ(got[i], want[i]) << tensor::dtype_name(type) << " element " << i;
+      SCOPED_TRACE(std::string(info.name) + " quants " + std::to_string(quants));
+      const TestWeight plain = decoded_weight(w.weight);
+      std::vector<float> got(std::size(kScales), 9);
+      std::vector<float> want(got.size());
+      ops_->linear(w.weight, x.data(), 1, got.data());
+      ops_->linear(plain.weight, x.data(), 1, want.data());
+      expect_same_bits(got, want);
     }
   }
 }
 
 TEST_P(EveryKernel, LinearAgreesWithTheReference) {
-  for (const DType type : kTypes) {
+  for (const DType type : types()) {
     for (const auto& [in, out, tokens] :
          {std::array<int64_t, 3>{256, 37, 5}, {512, 1, 1}, {768, 64, 19}}) {
       const TestWeight w = random_weight(type, in, out, 1, random_);
@@ -234,6 +350,28 @@ TEST_P(EveryKernel, ExpertsAgreeWithTheReferenceAndAreIndependentOfTheBatch) {
     ops_->experts(w, x.data() + t * kD, ids.data() + t * kUsed, weights.data() + t * kUsed, kUsed,
                   1, alone.data());
     ASSERT_EQ(std::memcmp(alone.data(), got.data() + t * kD, kD * sizeof(float)), 0) << t;
+  }
+}
+
+TEST_P(EveryKernel, ExpertsOfEveryTypeEqualExpertsOfDecodedRows) {
+  constexpr int64_t kExperts = 3, kUsed = 2, kD = 256, kF = 256, kTokens = 5;
+  const auto x = random_floats(kTokens * kD, random_);
+  const std::vector<int32_t> ids = {0, 2, 2, 1, 1, 0, 0, 1, 2, 0};
+  const auto weights = random_floats(kTokens * kUsed, random_);
+  for (const DType type : types()) {
+    SCOPED_TRACE(tensor::dtype_name(type));
+    const TestWeight w[3] = {random_weight(type, kD, kF, kExperts, random_),
+                             random_weight(type, kD, kF, kExperts, random_),
+                             random_weight(type, kF, kD, kExperts, random_)};
+    const TestWeight plain[3] = {decoded_weight(w[0].weight), decoded_weight(w[1].weight),
+                                 decoded_weight(w[2].weight)};
+    std::vector<float> got(kTokens * kD, NAN);
+    std::vector<float> want(got.size());
+    ops_->experts({w[0].weight, w[1].weight, w[2].weight}, x.data(), ids.data(), weights.data(),
+                  kUsed, kTokens, got.data());
+    ops_->experts({plain[0].weight, plain[1].weight, plain[2].weight}, x.data(), ids.data(),
+                  weights.data(), kUsed, kTokens, want.data());
+    expect_same_bits(got, want);
   }
 }
 

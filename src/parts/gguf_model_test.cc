@@ -109,10 +109,6 @@ TEST_F(PartsGguf, ViewsSurviveAMove) {
 
 TEST_F(PartsGguf, RowsThatCannotBeDecodedAreRefused) {
   std::vector<float> out(64, 7.0F);
-  const auto type = model_->decode_rows("blk.0.iq.weight", 0, std::span(out).first(32));
-  ASSERT_FALSE(type);
-  EXPECT_EQ(type.error().code, Code::kUnsupported);
-  EXPECT_THAT(type.error().what, HasSubstr("IQ4_NL"));
   EXPECT_EQ(model_->decode_rows("blk.0.q.weight", 0, std::span(out).first(33)).error().code,
             Code::kInvalidArgument);
   EXPECT_EQ(model_->decode_rows("blk.0.q.weight", 2, out).error().code, Code::kOutOfRange);
@@ -123,6 +119,23 @@ TEST_F(PartsGguf, RowsThatCannotBeDecodedAreRefused) {
   EXPECT_THAT(out, testing::Each(7.0F)) << "a refusal writes nothing";
   EXPECT_TRUE(model_->decode_rows("blk.0.q.weight", 3, {})) << "no rows are whole rows";
   EXPECT_TRUE(model_->decode_rows("blk.0.q.weight", 1, out)) << "the last two of three";
+}
+
+TEST_F(PartsGguf, ATypeWithoutADecoderIsRefused) {
+  const std::vector<std::byte> data(16);
+  const uint64_t ne[] = {4};
+  gguf::Writer writer;
+  writer.add_tensor("counts", tensor::DType::kI32, ne, data);  // ggml's I32 holds no weights
+  ASSERT_TRUE(writer.write(path_));
+  const auto model = GgufModel::open(path_);
+  ASSERT_TRUE(model);
+  EXPECT_FALSE((*model->tensor("counts"))->decoded);
+  std::vector<float> out(4, 7.0F);
+  const Status done = model->decode_rows("counts", 0, out);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Code::kUnsupported);
+  EXPECT_THAT(done.error().what, HasSubstr("I32"));
+  EXPECT_THAT(out, testing::Each(7.0F));
 }
 
 TEST(PartsGgufFile, RowsOfARealModelAreThoseOfTheDecoder) {

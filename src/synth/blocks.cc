@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "tensor/codebooks.h"
 #include "tensor/dequantize.h"
 
 namespace topknot::synth {
@@ -52,8 +53,6 @@ double mean_square(std::span<const int8_t> values) {
   return sum / static_cast<double>(values.size());
 }
 
-constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                   1,    13,   25,  38,  53,  69,  89,  113};
 constexpr double kE2m1MeanSquare = 8.5625;  // of 0 .5 1 1.5 2 3 4 6
 // Mean squares of the codebooks' entries (gguf.md 5.3).
 constexpr double kIq2XxsMeanSquare = 534.430;
@@ -184,7 +183,7 @@ void finish_nvfp4(uint8_t* block, double unit, uint64_t dice) {
 }
 
 const std::array<Recipe, 20>& recipes() {
-  static const double kIq4Square = mean_square(kIq4Values);
+  static const double kIq4Square = mean_square(tensor::kIq4Values);
   static const std::array<Recipe, 20> kRecipes = {{
       {DType::kQ4_0, std::sqrt(centred_square(16)), signed_scale},
       {DType::kQ4_1, std::sqrt(variance(16)), scale_and_min<16>},

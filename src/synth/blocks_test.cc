@@ -17,12 +17,9 @@ using tensor::DTypeInfo;
 
 constexpr uint64_t kElements = 256 * 1024;
 
-enum class Which : uint8_t { kAll, kDecoded };
-
-std::vector<DType> generated(Which which = Which::kAll) {
+std::vector<DType> generated() {
   std::vector<DType> out;
   for (const DTypeInfo& info : tensor::dtypes()) {
-    if (which == Which::kDecoded && !info.decoded) continue;
     if (can_generate(info.type)) out.push_back(info.type);
   }
   return out;
@@ -62,10 +59,7 @@ float half_at(std::span<const std::byte> block, size_t at) {
 
 class Blocks : public testing::TestWithParam<DType> {};
 
-// The types that tensor/ decodes; a new decoder joins by itself.
-class DecodedBlocks : public testing::TestWithParam<DType> {};
-
-TEST_P(DecodedBlocks, HaveTheWantedDeviation) {
+TEST_P(Blocks, HaveTheWantedDeviation) {
   // Fan in of 18432 and of 64, and an embedding.
   for (const float std : {0.0074F, 0.125F, 0.5F}) {
     const auto blocks = make(GetParam(), {.mean = 0, .std = std});
@@ -96,11 +90,12 @@ std::string type_name(const testing::TestParamInfo<DType>& each) {
   return std::string(tensor::dtype_name(each.param));
 }
 INSTANTIATE_TEST_SUITE_P(Each, Blocks, testing::ValuesIn(generated()), type_name);
-INSTANTIATE_TEST_SUITE_P(Each, DecodedBlocks, testing::ValuesIn(generated(Which::kDecoded)),
-                         type_name);
 
 TEST(BlockTypes, AllThatWeightsArePublishedIn) {
   EXPECT_EQ(generated().size(), 24U);
+  for (const DType type : generated()) {
+    EXPECT_TRUE(tensor::dtype_info(type).decoded) << tensor::dtype_name(type);
+  }
   for (const DType none : {DType::kQ8_1, DType::kQ8_K, DType::kI8, DType::kF64, DType::kTQ1_0,
                            DType::kTQ2_0, DType::kQ1_0, DType::kQ2_0}) {
     EXPECT_FALSE(can_generate(none)) << tensor::dtype_name(none);
@@ -139,7 +134,6 @@ TEST(BlockTypes, ScalesAreFiniteAndNotZero) {
   }
 }
 
-// Types whose scale is split or no half: read back by the text of gguf.md 5.
 TEST(BlockTypes, Iq1MSpreadsItsScaleOverFourBytes) {
   const auto blocks = make(DType::kIQ1_M, {.mean = 0, .std = 0.1F});
   for (uint64_t at = 0; at < blocks.size(); at += 56) {
@@ -150,47 +144,6 @@ TEST(BlockTypes, Iq1MSpreadsItsScaleOverFourBytes) {
     }
     const double d = tensor::f16_to_f32(bits);
     ASSERT_NEAR(std::abs(d) * std::sqrt(85 * 0.609802), 0.1, 0.001);
-  }
-}
-
-constexpr float kE2m1[16] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6, -0, -0.5F, -1, -1.5F, -2, -3, -4, -6};
-
-TEST(BlockTypes, Mxfp4MixesTwoPowersOfTwo) {
-  for (const float std : {0.0074F, 0.125F, 0.5F}) {
-    const auto blocks = make(DType::kMXFP4, {.mean = 0, .std = std});
-    std::vector<float> x;
-    for (uint64_t at = 0; at < blocks.size(); at += 17) {
-      const float scale = std::ldexp(1.0F, static_cast<int>(blocks[at]) - 127);
-      for (uint64_t j = 1; j < 17; ++j) {
-        x.push_back(scale * kE2m1[static_cast<int>(blocks[at + j]) & 15]);
-        x.push_back(scale * kE2m1[static_cast<int>(blocks[at + j]) >> 4]);
-      }
-    }
-    EXPECT_NEAR(moments(x).std, std, 0.05 * std);
-    EXPECT_NEAR(moments(x).mean, 0, 0.05 * std);
-  }
-}
-
-TEST(BlockTypes, Nvfp4MixesTwoScales) {
-  for (const float std : {0.0074F, 0.125F, 0.5F}) {
-    const auto blocks = make(DType::kNVFP4, {.mean = 0, .std = std});
-    std::vector<float> x;
-    for (uint64_t at = 0; at < blocks.size(); at += 36) {
-      for (uint64_t g = 0; g < 4; ++g) {
-        const auto code = static_cast<int>(blocks[at + g]);
-        ASSERT_LT(code, 0x7F);
-        const int e = code >> 3;
-        const auto m = static_cast<float>(code & 7);
-        const float scale = e != 0 ? std::ldexp(1 + m / 8, e - 7) : std::ldexp(m, -9);
-        for (uint64_t j = 0; j < 8; ++j) {
-          const auto q = static_cast<int>(blocks[at + 4 + 8 * g + j]);
-          x.push_back(scale * kE2m1[q & 15]);
-          x.push_back(scale * kE2m1[q >> 4]);
-        }
-      }
-    }
-    EXPECT_NEAR(moments(x).std, std, 0.05 * std);
-    EXPECT_NEAR(moments(x).mean, 0, 0.05 * std);
   }
 }
 

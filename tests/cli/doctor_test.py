@@ -4,11 +4,13 @@ import os
 import platform
 import pwd
 import re
+import signal
 import socket
+import subprocess
 
 import pytest
 
-from program import EXIT, TINY, succeed, topknot
+from program import EXIT, PROGRAM, TIMEOUT_SECONDS, TINY, succeed, topknot
 
 COLUMNS = 100
 FAILED = 1
@@ -168,4 +170,16 @@ def test_what_is_broken_is_the_exit_code(tmp_path):
 
 def test_nothing_is_left_in_the_folder_for_temporary_files(tmp_path):
     succeed("doctor", "--quick", env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert os.listdir(tmp_path) == []
+
+
+def test_ctrl_c_ends_it_and_leaves_nothing(tmp_path):
+    process = subprocess.Popen([PROGRAM, "doctor", "--report", tmp_path / "machine.json"],
+                               env={**os.environ, "TMPDIR": str(tmp_path)},
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert b"measuring" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=TIMEOUT_SECONDS)
+    assert process.returncode == 130, err
+    assert out == b"" and b"cancelled" in err
     assert os.listdir(tmp_path) == []

@@ -119,10 +119,10 @@ def test_type_that_is_not_decoded(tmp_path, micro):
     path = tmp_path / "type.gguf"
     tensor = micro.tensor("output.weight")
     elements = tensor.shape[0] * tensor.shape[1]
-    tensor.type_id, tensor.data = 2, bytes(elements // 32 * 18)  # Q4_0
+    tensor.type_id, tensor.data = 9, bytes(elements // 32 * 36)  # Q8_1, for activations
     gguf_files.write(path, micro)
     done = run(path)
-    refused(done, "unsupported", "output.weight", "Q4_0")
+    refused(done, "unsupported", "output.weight", "Q8_1")
     shown = topknot("inspect", path)
     assert shown.returncode == 0
     assert "not decoded by this build" in shown.out and "would be refused" in shown.out

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "attention/registry.h"
+#include "base/assert.h"
 #include "base/strings.h"
 #include "base/try.h"
 #include "ops/cpu/cpu_ops.h"

@@ -59,7 +59,15 @@ Result<Stream> Stream::create(int device) {
   TOPKNOT_CHECK_OK(cuda_status(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), device,
                                "cannot make a stream"));
   Stream out;
-  out.stream_ = Handle<release_stream>(stream);
+  out.owned_ = Handle<release_stream>(stream);
+  out.stream_ = stream;
+  out.device_ = device;
+  return out;
+}
+
+Stream Stream::borrow(int device, void* stream) {
+  Stream out;
+  out.stream_ = stream;
   out.device_ = device;
   return out;
 }

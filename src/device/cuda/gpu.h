@@ -62,13 +62,16 @@ class DeviceBuffer {
 class Stream {
  public:
   static Result<Stream> create(int device);
-  void* get() const { return stream_.get(); }  // a cudaStream_t
+  // A stream of somebody else, who keeps it alive; null is the default stream.
+  static Stream borrow(int device, void* stream);
+  void* get() const { return stream_; }  // a cudaStream_t
   int device() const { return device_; }
   // Waits; reports what any earlier work of the stream ran into.
   Status synchronize() const;
 
  private:
-  Handle<release_stream> stream_;
+  Handle<release_stream> owned_;
+  void* stream_ = nullptr;
   int device_ = 0;
 };
 

@@ -4,8 +4,9 @@
 //   block_table  i32 [requests, max_pages]  negative = no page
 //   slots        i32 [tokens, width]        page * page_tokens + offset, in the same order; -1 =
 //   none valid        i32 [tokens]               entries of the row that are not -1; may be null
-//   out_of_range u64 [1]                    grows by one for each position beyond the table or on a
-//                                           page that is not there; may be null
+//   out_of_range u64 [1]                    grows by one for each position beyond the table, on a
+//                                           page that is not there, or whose slot does not fit 32
+//                                           bits; may be null
 // Device memory; slots may be positions, nothing else aliases. Any page size.
 // Enqueues on `stream` and returns the launch status.
 #pragma once

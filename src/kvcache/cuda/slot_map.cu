@@ -1,4 +1,6 @@
 // One block maps one row.
+#include <cstdint>
+
 #include "kvcache/cuda/cuda_slot_map.h"
 
 namespace topknot::kvcache {
@@ -18,8 +20,10 @@ __global__ void __launch_bounds__(kThreads) slot_map(CudaSlotMapArgs args) {
     if (position >= 0) {
       const int32_t page_index = position / args.page_tokens;
       const int32_t page = page_index < args.max_pages ? pages[page_index] : -1;
-      if (page >= 0) slot = page * args.page_tokens + position % args.page_tokens;
-      (page >= 0 ? valid : outside) += 1;
+      const int64_t found = int64_t{page} * args.page_tokens + position % args.page_tokens;
+      const bool is_slot = page >= 0 && found <= INT32_MAX;
+      if (is_slot) slot = static_cast<int32_t>(found);
+      (is_slot ? valid : outside) += 1;
     }
     slots[i] = slot;
   }

@@ -1,35 +1,16 @@
 // Row decoders in a form that compilers turn into vectors. Compiled once per instruction set with
 // -ffp-contract=off, so that every one of them equals the scalar decoders of tensor/ bit for bit.
-// Block layouts: see tensor/dequantize.cc.
-#include <cstddef>
-#include <cstdint>
+// Block layouts: tensor/blocks.h.
+#include "ops/cpu/isa_decode.h"
+
 #include <cstring>
 
-#include "tensor/dtype.h"
-
-#define TOPKNOT_CONCAT_(a, b) a##b
-#define TOPKNOT_CONCAT(a, b) TOPKNOT_CONCAT_(a, b)
+#include "tensor/codebooks.h"
 
 namespace topknot::ops {
 namespace {
 
 using tensor::DType;
-
-template <class T>
-T load(const std::byte* at) {
-  T value;
-  __builtin_memcpy(&value, at, sizeof(T));
-  return value;
-}
-
-float f16(uint16_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
-  const uint32_t magnitude = static_cast<uint32_t>(bits & 0x7FFFu) << 13;
-  // Exponent bias 15 to 127: a product with 2^112, exact also for subnormal halves.
-  const float scaled = __builtin_bit_cast(float, magnitude) * 0x1p112f;
-  const uint32_t special = (bits & 0x7C00u) == 0x7C00u ? 0x7F800000u : 0u;  // inf, NaN
-  return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, scaled) | special | sign);
-}
 
 void decode_f16(const std::byte* in, int64_t n, float* out) {
   for (int64_t i = 0; i < n; ++i) out[i] = f16(load<uint16_t>(in + 2 * i));
@@ -51,6 +32,82 @@ void decode_q8_0(const std::byte* in, int64_t n, float* out) {
   }
 }
 
+// The formats of 32 values with a nibble for each: low nibbles first, then the high ones.
+template <class Value>
+void put_nibbles(const uint8_t* q, float* y, Value&& value) {
+  for (int j = 0; j < 16; ++j) y[j] = value(q[j] & 15);
+  for (int j = 0; j < 16; ++j) y[j + 16] = value(q[j] >> 4);
+}
+
+void decode_q4_0(const std::byte* in, int64_t n, float* out) {
+  constexpr int64_t kBytes = 18;
+  for (int64_t b = 0; b < n / 32; ++b) {
+    const std::byte* block = in + b * kBytes;
+    const float d = f16(load<uint16_t>(block));
+    put_nibbles(bytes_at(block + 2), out + b * 32,
+                [d](int q) { return d * static_cast<float>(q - 8); });
+  }
+}
+
+void decode_q4_1(const std::byte* in, int64_t n, float* out) {
+  constexpr int64_t kBytes = 20;
+  for (int64_t b = 0; b < n / 32; ++b) {
+    const std::byte* block = in + b * kBytes;
+    const float d = f16(load<uint16_t>(block));
+    const float m = f16(load<uint16_t>(block + 2));
+    put_nibbles(bytes_at(block + 4), out + b * 32,
+                [d, m](int q) { return d * static_cast<float>(q) + m; });
+  }
+}
+
+void decode_iq4_nl(const std::byte* in, int64_t n, float* out) {
+  constexpr int64_t kBytes = 18;
+  for (int64_t b = 0; b < n / 32; ++b) {
+    const std::byte* block = in + b * kBytes;
+    const float d = f16(load<uint16_t>(block));
+    put_nibbles(bytes_at(block + 2), out + b * 32,
+                [d](int q) { return d * static_cast<float>(tensor::kIq4Values[q]); });
+  }
+}
+
+// 2^(e - 128), for values that are doubled. The two smallest are subnormal.
+float half_of_e8m0(uint32_t e) {
+  return __builtin_bit_cast(float, e < 2 ? 0x00200000u << e : (e - 1) << 23);
+}
+
+void decode_mxfp4(const std::byte* in, int64_t n, float* out) {
+  constexpr int64_t kBytes = 17;
+  for (int64_t b = 0; b < n / 32; ++b) {
+    const std::byte* block = in + b * kBytes;
+    const float scale = half_of_e8m0(load<uint8_t>(block));
+    put_nibbles(bytes_at(block + 1), out + b * 32,
+                [scale](int q) { return scale * static_cast<float>(tensor::kE2m1Doubled[q]); });
+  }
+}
+
+// Half of the scale of 8 bits (UE4M3): its bits moved to their place in fp32 are 2^-120 of it, also
+// where it is subnormal.
+float half_of_ue4m3(uint32_t code) {
+  if (code == 0x7F) return 0;
+  return __builtin_bit_cast(float, (code & 127u) << 20) * 0x1p119f;
+}
+
+void decode_nvfp4(const std::byte* in, int64_t n, float* out) {
+  constexpr int64_t kBytes = 36;
+  for (int64_t b = 0; b < n / 64; ++b) {
+    const std::byte* block = in + b * kBytes;
+    for (int g = 0; g < 4; ++g) {
+      const float scale = half_of_ue4m3(load<uint8_t>(block + g));
+      const uint8_t* q = bytes_at(block + 4 + 8 * g);
+      float* y = out + b * 64 + g * 16;
+      for (int k = 0; k < 8; ++k) {
+        y[k] = scale * static_cast<float>(tensor::kE2m1Doubled[q[k] & 15]);
+        y[k + 8] = scale * static_cast<float>(tensor::kE2m1Doubled[q[k] >> 4]);
+      }
+    }
+  }
+}
+
 void decode_q5_0(const std::byte* in, int64_t n, float* out) {
   constexpr int64_t kBytes = 22;
   for (int64_t b = 0; b < n / 32; ++b) {
@@ -63,6 +120,67 @@ void decode_q5_0(const std::byte* in, int64_t n, float* out) {
       const int high5 = (q[j] >> 4) | static_cast<int>(((high >> (j + 16)) & 1u) << 4);
       out[b * 32 + j] = d * static_cast<float>(low5 - 16);
       out[b * 32 + j + 16] = d * static_cast<float>(high5 - 16);
+    }
+  }
+}
+
+void decode_q5_1(const std::byte* in, int64_t n, float* out) {
+  constexpr int64_t kBytes = 24;
+  for (int64_t b = 0; b < n / 32; ++b) {
+    const std::byte* block = in + b * kBytes;
+    const float d = f16(load<uint16_t>(block));
+    const float m = f16(load<uint16_t>(block + 2));
+    const auto high = load<uint32_t>(block + 4);
+    const uint8_t* q = bytes_at(block + 8);
+    for (int j = 0; j < 16; ++j) {
+      const int low5 = (q[j] & 15) | static_cast<int>(((high >> j) & 1u) << 4);
+      const int high5 = (q[j] >> 4) | static_cast<int>(((high >> (j + 16)) & 1u) << 4);
+      out[b * 32 + j] = d * static_cast<float>(low5) + m;
+      out[b * 32 + j + 16] = d * static_cast<float>(high5) + m;
+    }
+  }
+}
+
+// Sixteen weights share a scale in Q2_K, Q3_K and Q6_K: group g lies in half g / 8 of the block, in
+// quarter g % 8 / 2 of it.
+
+void decode_q2_k(const std::byte* in, int64_t n, float* out) {
+  constexpr int64_t kBytes = 84;
+  for (int64_t b = 0; b < n / 256; ++b) {
+    const std::byte* block = in + b * kBytes;
+    const uint8_t* scales = bytes_at(block);
+    const float d = f16(load<uint16_t>(block + 80));
+    const float dmin = f16(load<uint16_t>(block + 82));
+    for (int g = 0; g < 16; ++g) {
+      const uint8_t* q = bytes_at(block + 16) + 32 * (g / 8) + 16 * (g % 2);
+      const int shift = g % 8 / 2 * 2;
+      const float ds = d * static_cast<float>(scales[g] & 15);
+      const float m = dmin * static_cast<float>(scales[g] >> 4);
+      float* y = out + b * 256 + g * 16;
+      for (int l = 0; l < 16; ++l) y[l] = ds * static_cast<float>((q[l] >> shift) & 3) - m;
+    }
+  }
+}
+
+void decode_q3_k(const std::byte* in, int64_t n, float* out) {
+  constexpr int64_t kBytes = 110;
+  for (int64_t b = 0; b < n / 256; ++b) {
+    const std::byte* block = in + b * kBytes;
+    const uint8_t* scales = bytes_at(block + 96);
+    const float d = f16(load<uint16_t>(block + 108));
+    for (int g = 0; g < 16; ++g) {
+      const uint8_t* high = bytes_at(block) + 16 * (g % 2);
+      const uint8_t* q = bytes_at(block + 32) + 32 * (g / 8) + 16 * (g % 2);
+      const int shift = g % 8 / 2 * 2;
+      const int bit = g / 2;
+      const int low4 = (scales[g % 8] >> (4 * (g / 8))) & 15;
+      const int high2 = (scales[8 + g % 4] >> (2 * (g / 4))) & 3;
+      const float ds = d * static_cast<float>((low4 | (high2 << 4)) - 32);
+      float* y = out + b * 256 + g * 16;
+      for (int l = 0; l < 16; ++l) {
+        const int value = ((q[l] >> shift) & 3) | (((high[l] >> bit) & 1) << 2);
+        y[l] = ds * static_cast<float>(value - 4);
+      }
     }
   }
 }
@@ -151,10 +269,23 @@ void decode_q6_k(const std::byte* in, int64_t n, float* out) {
   }
 }
 
-}  // namespace
+void decode_iq4_xs(const std::byte* in, int64_t n, float* out) {
+  constexpr int64_t kBytes = 136;
+  for (int64_t b = 0; b < n / 256; ++b) {
+    const std::byte* block = in + b * kBytes;
+    const float d = f16(load<uint16_t>(block));
+    const int high = load<uint16_t>(block + 2);
+    const uint8_t* low = bytes_at(block + 4);
+    for (int j = 0; j < 8; ++j) {
+      const int scale = ((low[j / 2] >> (4 * (j % 2))) & 15) | (((high >> (2 * j)) & 3) << 4);
+      const float ds = d * static_cast<float>(scale - 32);
+      put_nibbles(bytes_at(block + 8 + 16 * j), out + b * 256 + j * 32,
+                  [ds](int q) { return ds * static_cast<float>(tensor::kIq4Values[q]); });
+    }
+  }
+}
 
-void TOPKNOT_CONCAT(decode_row_, TOPKNOT_ISA)(DType type, const std::byte* in, int64_t n,
-                                              float* out);
+}  // namespace
 
 void TOPKNOT_CONCAT(decode_row_, TOPKNOT_ISA)(DType type, const std::byte* in, int64_t n,
                                               float* out) {
@@ -162,12 +293,21 @@ void TOPKNOT_CONCAT(decode_row_, TOPKNOT_ISA)(DType type, const std::byte* in, i
     case DType::kF32: __builtin_memcpy(out, in, static_cast<size_t>(n) * 4); return;
     case DType::kF16: decode_f16(in, n, out); return;
     case DType::kBF16: decode_bf16(in, n, out); return;
-    case DType::kQ8_0: decode_q8_0(in, n, out); return;
-    case DType::kQ5_0: decode_q5_0(in, n, out); return;
-    case DType::kQ4_K: decode_q4_k(in, n, out); return;
-    case DType::kQ5_K: decode_q5_k(in, n, out); return;
-    case DType::kQ6_K: decode_q6_k(in, n, out); return;
-    default: __builtin_trap();  // binding refuses every other type by name
+    case DType::kQ4_0: return decode_q4_0(in, n, out);
+    case DType::kQ4_1: return decode_q4_1(in, n, out);
+    case DType::kQ5_0: return decode_q5_0(in, n, out);
+    case DType::kQ5_1: return decode_q5_1(in, n, out);
+    case DType::kQ8_0: return decode_q8_0(in, n, out);
+    case DType::kQ2_K: return decode_q2_k(in, n, out);
+    case DType::kQ3_K: return decode_q3_k(in, n, out);
+    case DType::kQ4_K: return decode_q4_k(in, n, out);
+    case DType::kQ5_K: return decode_q5_k(in, n, out);
+    case DType::kQ6_K: return decode_q6_k(in, n, out);
+    case DType::kIQ4_NL: return decode_iq4_nl(in, n, out);
+    case DType::kIQ4_XS: return decode_iq4_xs(in, n, out);
+    case DType::kMXFP4: return decode_mxfp4(in, n, out);
+    case DType::kNVFP4: return decode_nvfp4(in, n, out);
+    default: return TOPKNOT_CONCAT(decode_grid_row_, TOPKNOT_ISA)(type, in, n, out);
   }
 }
 

@@ -46,6 +46,11 @@ RowFormat row_format(KvFormat format) {
   return RowFormat::kBf16;
 }
 
+bool is_tiled(const MlaShape& shape) { return shape.kv_lora_rank == kRank; }
+int tile_heads_of(const MlaShape& shape) {
+  return is_tiled(shape) ? tile_heads_for(static_cast<int>(shape.heads)) : 16;
+}
+
 // The largest scratch for partial results, in blocks that run at once: one wave for equal lists,
 // more for dense contexts of different lengths, whose longest then is cut finer.
 constexpr int kDenseWaves = 2;
@@ -55,8 +60,8 @@ class PortableAttention final : public Attention {
   PortableAttention(const MlaShape& shape, int device)
       : shape_(shape),
         device_(device),
-        tiled_(shape.kv_lora_rank == kRank && shape.qk_rope_head_dim <= kMaxRope),
-        tile_heads_(tiled_ ? tile_heads_for(static_cast<int>(shape.heads)) : 16) {}
+        tiled_(is_tiled(shape)),
+        tile_heads_(tile_heads_of(shape)) {}
 
   // Readies the kernels and takes the scratch.
   Status start() {
@@ -70,7 +75,8 @@ class PortableAttention final : public Attention {
       int blocks = 0;
       TOPKNOT_CHECK_OK(device::cuda_status(prepare(format, &blocks), device_,
                                            "cannot prepare the attention kernel"));
-      slots_ = std::max(slots_, blocks * sms);
+      slots_ = std::max(slots_, std::min(blocks, most_blocks_per_sm(tile_heads_)) *
+                                    std::min(sms, kMostMultiprocessors));
     }
     return take_scratch();
   }
@@ -84,7 +90,7 @@ class PortableAttention final : public Attention {
       splits_ = dense_splits_for(batch.tokens, heads, tile_heads_, batch.max_visible, slots_,
                                  kDenseWaves);
     }
-    in_place_ = tiled_ && sums_in_place(heads, tile_heads_, splits_);
+    in_pairs_ = tiled_ && adds_in_pairs(splits_);
     return {};
   }
 
@@ -99,7 +105,7 @@ class PortableAttention final : public Attention {
     const auto stream = static_cast<cudaStream_t>(args.stream);
     cudaError_t status = tiled_ ? launch_tiled_mla({format, tile_heads_}, kernel_args, stream)
                                 : launch_generic_mla(format, kernel_args, stream);
-    if (status == cudaSuccess && splits_ > 1 && !in_place_) {
+    if (status == cudaSuccess && splits_ > 1 && !in_pairs_) {
       status = launch_combine(kernel_args, stream);
     }
     return device::cuda_status(status, device_, "cannot launch attention");
@@ -111,11 +117,10 @@ class PortableAttention final : public Attention {
     return prepare_generic_mla(format, static_cast<int>(shape_.width()), blocks_per_sm);
   }
 
-  // Blocks of a launch with splits are at most kDenseWaves * slots_, each with the partial results
-  // of a tile of heads, or of all heads where they are fewer.
+  // A launch with splits has at most kDenseWaves * slots_ blocks.
   Status take_scratch() {
     const int64_t blocks = int64_t{kDenseWaves} * slots_;
-    const int64_t rows = blocks * std::min<int64_t>(shape_.heads, tile_heads_);
+    const int64_t rows = scratch_rows(shape_.heads, tile_heads_, slots_, kDenseWaves);
     const auto bytes = [](int64_t count) { return static_cast<size_t>(count) * sizeof(float); };
     TOPKNOT_TRY(partial_out_, device::DeviceBuffer::allocate(
                                   device_, bytes(rows * shape_.kv_lora_rank), kPurpose));
@@ -153,7 +158,7 @@ class PortableAttention final : public Attention {
             .row_bytes = static_cast<int32_t>(args.kv.row_bytes),
             .partial_out = partial_out_.as<float>(),
             .partial_lse = partial_lse_.as<float>(),
-            .tickets = in_place_ ? tickets_.as<uint32_t>() : nullptr,
+            .tickets = in_pairs_ ? tickets_.as<uint32_t>() : nullptr,
             .tokens = args.tokens,
             .heads = static_cast<int32_t>(shape_.heads),
             .kv_lora_rank = static_cast<int32_t>(shape_.kv_lora_rank),
@@ -172,13 +177,13 @@ class PortableAttention final : public Attention {
   device::DeviceBuffer partial_out_, partial_lse_, tickets_;
   MlaBatch planned_;
   int splits_ = 1;
-  bool in_place_ = false;
+  bool in_pairs_ = false;
 };
 
 Result<std::unique_ptr<Attention>> create(const MlaShape& shape, const Resources& resources) {
   auto attention = std::make_unique<PortableAttention>(shape, resources.cuda_device);
   TOPKNOT_CHECK_OK(attention->start());
-  if (shape.kv_lora_rank != kRank) {
+  if (!is_tiled(shape)) {
     log_info("attention: no tile is unrolled for kv_lora_rank ", shape.kv_lora_rank,
              "; the generic kernel takes up to 3 times as long for a byte of the cache as with ",
              kRank);
@@ -186,8 +191,14 @@ Result<std::unique_ptr<Attention>> create(const MlaShape& shape, const Resources
   return std::unique_ptr<Attention>(std::move(attention));
 }
 
-// Of the host; what it takes on the GPU depends on how many blocks that runs at once.
-int64_t workspace_bytes(const MlaShape& /*shape*/, int /*threads*/) { return 0; }
+// On the GPU, for the largest one.
+int64_t workspace_bytes(const MlaShape& shape, int /*threads*/) {
+  const int tile_heads = tile_heads_of(shape);
+  const int64_t slots = kMostMultiprocessors * most_blocks_per_sm(tile_heads);
+  const int64_t rows = scratch_rows(shape.heads, tile_heads, slots, kDenseWaves);
+  return (rows * (shape.kv_lora_rank + 1) + kDenseWaves * slots) *
+         static_cast<int64_t>(sizeof(float));
+}
 
 }  // namespace
 

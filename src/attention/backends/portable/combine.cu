@@ -5,8 +5,8 @@ namespace topknot::attention::portable {
 namespace {
 
 constexpr int kColumns = 128;  // of a warp: a float4 for each lane
-constexpr int kCombineWarps = 4;
-// From here on the warps of a block share the parts; below, each has columns of its own.
+constexpr int kFewWarps = 4;   // each with columns of its own
+constexpr int kManyWarps = 8;  // that share the parts of the same columns
 constexpr int kManySplits = 12;
 
 struct CombineArgs {
@@ -14,8 +14,8 @@ struct CombineArgs {
   const float* partial_lse;
   __nv_bfloat16* out;
   float* lse;
-  int heads, rank, splits;
-  int64_t units;  // rows x blocks of columns
+  uint32_t heads, rank, splits;
+  uint32_t units;  // rows x blocks of columns
 };
 
 __device__ __forceinline__ float4 fma4(float w, float4 v, float4 sum) {
@@ -40,11 +40,14 @@ struct Unit {
   const float* lse;
   const float* out;
 
-  __device__ Unit(const CombineArgs& args, int64_t unit, int lane) {
-    const int column_blocks = (args.rank + kColumns - 1) / kColumns;
-    row = unit / column_blocks;
-    column = static_cast<int>(unit % column_blocks) * kColumns + lane * 4;
-    const int64_t first = row / args.heads * args.splits * args.heads + row % args.heads;
+  __device__ Unit(const CombineArgs& args, uint32_t unit, int lane) {
+    // In 32 bits, which a grid fits: a 64-bit division is a call.
+    const uint32_t column_blocks = (args.rank + kColumns - 1) / kColumns;
+    const uint32_t head_of_token = unit / column_blocks, token = head_of_token / args.heads;
+    row = head_of_token;
+    column = static_cast<int>(unit - head_of_token * column_blocks) * kColumns + lane * 4;
+    const int64_t first =
+        static_cast<int64_t>(token) * args.splits * args.heads + head_of_token % args.heads;
     lse = args.partial_lse + first;
     out = args.partial_out + first * args.rank + column;
   }
@@ -52,7 +55,7 @@ struct Unit {
   __device__ float4 sum(const CombineArgs& args, int first, int step, float m, float* total) const {
     float4 sum = {0, 0, 0, 0};
     if (column >= args.rank) return sum;
-#pragma unroll 2
+#pragma unroll 4
     for (int s = first; s < args.splits; s += step) {
       const int64_t position = static_cast<int64_t>(s) * args.heads;
       const float w = exp2_approx(__ldg(lse + position) - m);
@@ -75,10 +78,10 @@ struct Unit {
   }
 };
 
-__global__ void __launch_bounds__(32 * kCombineWarps)
+__global__ void __launch_bounds__(32 * kFewWarps)
     combine_few(const __grid_constant__ CombineArgs args) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int64_t index = static_cast<int64_t>(blockIdx.x) * kCombineWarps + warp;
+  const uint32_t index = blockIdx.x * kFewWarps + warp;
   if (index >= args.units) return;
   const Unit unit(args, index, lane);
   float total = 0;
@@ -88,20 +91,20 @@ __global__ void __launch_bounds__(32 * kCombineWarps)
 }
 
 // Sums of warps are added in their order, so results do not depend on timing.
-__global__ void __launch_bounds__(32 * kCombineWarps)
+__global__ void __launch_bounds__(32 * kManyWarps)
     combine_many(const __grid_constant__ CombineArgs args) {
-  __shared__ float4 sums[kCombineWarps][32];
-  __shared__ float totals[kCombineWarps][32];
+  __shared__ float4 sums[kManyWarps][32];
+  __shared__ float totals[kManyWarps][32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const Unit unit(args, blockIdx.x, lane);
   float total = 0;
   const float m = largest_lse(unit.lse, args, lane);
-  float4 sum = unit.sum(args, warp, kCombineWarps, m, &total);
+  float4 sum = unit.sum(args, warp, kManyWarps, m, &total);
   sums[warp][lane] = sum;
   totals[warp][lane] = total;
   __syncthreads();
   if (warp != 0) return;
-  for (int w = 1; w < kCombineWarps; ++w) {
+  for (int w = 1; w < kManyWarps; ++w) {
     sum = fma4(1, sums[w][lane], sum);
     total += totals[w][lane];
   }
@@ -116,16 +119,16 @@ cudaError_t launch_combine(const MlaKernelArgs& args, cudaStream_t stream) {
                                 args.partial_lse,
                                 static_cast<__nv_bfloat16*>(args.out),
                                 args.lse,
-                                args.heads,
-                                args.kv_lora_rank,
-                                args.splits,
-                                units};
+                                static_cast<uint32_t>(args.heads),
+                                static_cast<uint32_t>(args.kv_lora_rank),
+                                static_cast<uint32_t>(args.splits),
+                                static_cast<uint32_t>(units)};
   if (units == 0) return cudaSuccess;
   if (args.splits >= kManySplits) {
-    combine_many<<<static_cast<unsigned>(units), 32 * kCombineWarps, 0, stream>>>(combined);
+    combine_many<<<static_cast<unsigned>(units), 32 * kManyWarps, 0, stream>>>(combined);
   } else {
-    const int64_t blocks = (units + kCombineWarps - 1) / kCombineWarps;
-    combine_few<<<static_cast<unsigned>(blocks), 32 * kCombineWarps, 0, stream>>>(combined);
+    const int64_t blocks = (units + kFewWarps - 1) / kFewWarps;
+    combine_few<<<static_cast<unsigned>(blocks), 32 * kFewWarps, 0, stream>>>(combined);
   }
   return cudaGetLastError();
 }

@@ -211,8 +211,9 @@ const void* function_of(RowFormat format) {
 cudaError_t prepare_generic_mla(RowFormat format, int width, int* blocks_per_sm) {
   const void* function = function_of(format);
   const int bytes = generic_smem_bytes(width);
-  const cudaError_t status =
-      cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  // For every width: the limit is the kernel's, and another model's must not lower it.
+  const cudaError_t status = cudaFuncSetAttribute(
+      function, cudaFuncAttributeMaxDynamicSharedMemorySize, generic_smem_bytes(kGenericMaxWidth));
   if (status != cudaSuccess) return status;
   return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks_per_sm, function, kThreads,
                                                        static_cast<size_t>(bytes));

@@ -13,12 +13,17 @@ namespace topknot::attention::portable {
 // (H200), so a larger one pays as soon as it saves a pass over the rows.
 constexpr int tile_heads_for(int heads) { return heads <= 16 ? 16 : heads <= 32 ? 32 : 64; }
 
+// A part shorter than two tiles costs more in sums of parts than it saves (H200, one token).
+inline constexpr int64_t kLeastPartTiles = 2;
+inline constexpr int64_t kMostSplits = 128;  // that the sum of one output reads
+
 // Parts that a list of up to `rows` rows is cut into, so that the blocks fill the multiprocessors
 // once: a second, partial wave costs 10 to 20 %, idle multiprocessors as much as their number.
 constexpr int splits_for(int64_t tokens, int heads, int tile_heads, int64_t rows, int slots) {
   const int64_t tiles = std::max<int64_t>(1, (rows + kTileRows - 1) / kTileRows);
   const int64_t blocks = std::max<int64_t>(1, tokens * ((heads + tile_heads - 1) / tile_heads));
-  const int64_t splits = std::clamp<int64_t>(slots / blocks, 1, tiles);
+  const int64_t most = std::clamp<int64_t>(tiles / kLeastPartTiles, 1, kMostSplits);
+  const int64_t splits = std::clamp<int64_t>(slots / blocks, 1, most);
   const int64_t per_split = (tiles + splits - 1) / splits;
   return static_cast<int>((tiles + per_split - 1) / per_split);  // none of them empty
 }
@@ -36,11 +41,19 @@ constexpr int dense_splits_for(int64_t tokens, int heads, int tile_heads, int64_
   return std::max(even, static_cast<int>(fine));
 }
 
-// Whether the last block of a tile sums its parts itself: that saves a launch and a pass over them,
-// while there are few enough for one block to read.
-constexpr bool sums_in_place(int heads, int tile_heads, int splits) {
-  constexpr int kMaxRows = 128;  // of 2 KiB: 2 us for one block
-  return splits > 1 && std::min(heads, tile_heads) * splits <= kMaxRows;
+// Whether two blocks add their parts themselves: half of the partial results are not written at
+// all, and a launch is saved. With more parts one block would read for longer than a launch takes.
+constexpr bool adds_in_pairs(int splits) { return splits == 2; }
+
+// The largest GPU that the scratch is computed for without seeing it: 188 multiprocessors of an RTX
+// PRO 6000. A larger one is used as if it had no more.
+inline constexpr int kMostMultiprocessors = 192;
+constexpr int most_blocks_per_sm(int tile_heads) { return tile_heads == 16 ? 2 : 1; }
+
+// Rows of partial results of `waves` times as many blocks as run at once, each with a tile of
+// heads, or with all heads where they are fewer.
+constexpr int64_t scratch_rows(int64_t heads, int tile_heads, int64_t slots, int waves) {
+  return waves * slots * std::min<int64_t>(heads, tile_heads);
 }
 
 }  // namespace topknot::attention::portable

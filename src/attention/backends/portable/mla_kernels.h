@@ -49,7 +49,8 @@ struct MlaKernelArgs {
   // launch_combine().
   float* partial_out;  // f32 [tokens, splits, H, R], each normalised by its own sum
   float* partial_lse;  // f32 [tokens, splits, H], base 2; -inf where the part is empty
-  uint32_t* tickets;   // u32 [tokens, tiles of heads], zeros before and after; or null
+  uint32_t*
+      tickets;  // u32 [tokens, tiles of heads], zeros before and after; null unless splits = 2
   int64_t tokens;
   int32_t heads;
   int32_t kv_lora_rank;

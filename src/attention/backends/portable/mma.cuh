@@ -42,10 +42,13 @@ __device__ __forceinline__ void cp_async_16(uint32_t shared, const void* global,
                "r"(bytes));
 }
 
-// The same for 4 bytes; addresses are multiples of 4.
-__device__ __forceinline__ void cp_async_4(uint32_t shared, const void* global, uint32_t bytes) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(global),
-               "r"(bytes));
+// The same for 4 bytes, whose addresses are multiples of 4, and only where `wanted`: no branch.
+__device__ __forceinline__ void cp_async_4_if(bool wanted, uint32_t shared, const void* global,
+                                              uint32_t bytes) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %3, 0;\n"
+      "@p cp.async.ca.shared.global [%0], [%1], 4, %2;\n}" ::"r"(shared),
+      "l"(global), "r"(bytes), "r"(static_cast<int>(wanted)));
 }
 
 __device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commit_group;"); }
@@ -66,6 +69,27 @@ __device__ __forceinline__ uint32_t load_global_u32(const void* address) {
   uint32_t value;
   asm volatile("ld.global.nc.b32 %0, [%1];" : "=r"(value) : "l"(address));
   return value;
+}
+
+__device__ __forceinline__ uint2 load_global_u32x2(const void* address) {
+  uint2 v;
+  asm volatile("ld.global.nc.v2.b32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(address));
+  return v;
+}
+
+__device__ __forceinline__ uint4 load_global_u32x4(const void* address) {
+  uint4 v;
+  asm volatile("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(address));
+  return v;
+}
+
+// Both halves times a power of two; exact.
+__device__ __forceinline__ uint32_t scale_bf16x2(uint32_t v, uint32_t factor) {
+  uint32_t r;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(v), "r"(factor), "r"(0x80008000u));
+  return r;
 }
 
 // blockIdx.x, read anew: what is computed from it again need not stay in registers meanwhile.

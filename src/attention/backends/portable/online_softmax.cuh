@@ -56,12 +56,13 @@ struct WarpSoftmax {
 #pragma unroll
       for (int i = 1; i < 4; ++i) x[r] = fmaxf(x[r], fmaxf(s[i][2 * r], s[i][2 * r + 1]));
     }
-#pragma unroll
-    for (int lanes = 1; lanes < 4; lanes *= 2) {
-      x[0] = fmaxf(x[0], __shfl_xor_sync(~0u, x[0], lanes));
-      x[1] = fmaxf(x[1], __shfl_xor_sync(~0u, x[1], lanes));
-    }
+    // Mostly no lane sees a score that high, and the maximum over lanes is not needed.
     if (__any_sync(~0u, x[0] > m[0] + kMaxSlack || x[1] > m[1] + kMaxSlack)) {
+#pragma unroll
+      for (int lanes = 1; lanes < 4; lanes *= 2) {
+        x[0] = fmaxf(x[0], __shfl_xor_sync(~0u, x[0], lanes));
+        x[1] = fmaxf(x[1], __shfl_xor_sync(~0u, x[1], lanes));
+      }
       const float factor0 = raise_maximum(&m[0], x[0]), factor1 = raise_maximum(&m[1], x[1]);
       l[0] *= factor0;
       l[2] *= factor1;
@@ -102,10 +103,6 @@ struct BlockSoftmax {
   __device__ float* factors() const {
     return reinterpret_cast<float*>(shared + Smem::kFactorsOffset);
   }
-  __device__ const float* scales(int group) const {
-    return reinterpret_cast<const float*>(shared + Smem::kScalesOffset) + group * kTileRows;
-  }
-
   // Heads that the model does not have keep weights of zero.
   __device__ void start() {
 #pragma unroll
@@ -132,9 +129,17 @@ struct BlockSoftmax {
     }
   }
 
-  // Between two barriers: after all have sent, before any reads weights and factors. `mask`: of
-  // the lane's row.
-  __device__ void step(int heads, float scale_log2, float mask) {
+  // Where the weight of a tile's row stands among the columns of an operand. Fragments of codes are
+  // made of rows c, c + 4, c + 8 and c + 12: those four stand where a lane's columns are.
+  __device__ static int position(int row) {
+    if (!Smem::kCodes) return row;
+    return (row & 16) + (row & 3) * 2 + ((row >> 2) & 1) + ((row >> 3) & 1) * 8;
+  }
+
+  // Between two barriers: after all have sent, before any reads weights and factors. `mask` and
+  // `scales`: of the lane's row, scales for each set of weights.
+  __device__ void step(int heads, float scale_log2, float mask, const float* scales = nullptr) {
+    const int at = position(lane);
 #pragma unroll
     for (int j = 0; j < kOwned; ++j) {
       const int head = j * kWarps + warp;
@@ -143,22 +148,25 @@ struct BlockSoftmax {
 #pragma unroll
       for (int g = 1; g < Shape::kDepthGroups; ++g) score += scores(g)[head * kScoreStride + lane];
       score = fmaf(score, scale_log2, mask);
-      float x = score;
+      float factor = 1;
+      if (__any_sync(~0u, score > m[j] + kMaxSlack)) {
+        float x = score;
 #pragma unroll
-      for (int lanes = 16; lanes > 0; lanes /= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, lanes));
-      const float factor = x > m[j] + kMaxSlack ? raise_maximum(&m[j], x) : 1;
+        for (int lanes = 16; lanes > 0; lanes /= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, lanes));
+        factor = raise_maximum(&m[j], x);
+      }
       if (lane == 0) factors()[head] = factor;
       const float weight = exp2_approx(score - m[j]);
-      if constexpr (Smem::kFolds) {
+      if constexpr (Smem::kCodes) {
         l[j] = l[j] * factor + weight;
 #pragma unroll
         for (int set = 0; set < Smem::kWeightSets; ++set) {
-          weights(set)[head * kWeightStride + lane] = __float2bfloat16(weight * scales(set)[lane]);
+          weights(set)[head * kWeightStride + at] = __float2bfloat16(weight * scales[set]);
         }
       } else {
         const __nv_bfloat16 rounded = __float2bfloat16(weight);
         l[j] = l[j] * factor + __bfloat162float(rounded);
-        weights(0)[head * kWeightStride + lane] = rounded;
+        weights(0)[head * kWeightStride + at] = rounded;
       }
     }
   }

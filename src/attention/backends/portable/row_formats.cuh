@@ -31,9 +31,10 @@ struct RowCopy {
                   present ? 16 : 0);
     }
   }
-  // Chunk `first` + part.
-  __device__ __forceinline__ void start_one(uint32_t to, int first) const {
-    cp_async_16(to + part * 16 + first * 16, row + part * 16 + first * 16, present ? 16 : 0);
+  // Chunk `first` + part where that is one of `count`; zeros behind them.
+  __device__ __forceinline__ void start_padded(uint32_t to, int first, int count) const {
+    cp_async_16(to + part * 16 + first * 16, row + part * 16 + first * 16,
+                present && part < count ? 16 : 0);
   }
 };
 
@@ -41,11 +42,14 @@ struct RowCopy {
 struct Bf16Rows {
   static constexpr RowFormat kFormat = RowFormat::kBf16;
   static constexpr bool kConverts = false;
-  static constexpr bool kFolds = false;
+  static constexpr int kStages = 2;
+  static constexpr int kAhead = 1;  // tiles whose copies are in flight while one is computed
+  static constexpr int kStagedRowBytes = kTileRowBytes;
+  static constexpr int kRopeChunk = kLatentChunks;  // of a staged row
 
   __device__ static void fetch(uint32_t to, uint8_t*, const RowCopy& copy) {
     copy.start<kLatentChunks / kThreadsPerRow>(to);
-    if (copy.part < copy.rope_chunks) copy.start_one(to, kLatentChunks);
+    copy.start_padded(to, kLatentChunks, copy.rope_chunks);
   }
 };
 
@@ -67,14 +71,17 @@ __device__ __forceinline__ uint2 e4m3x4_to_bf16x4(uint32_t v, float scale_256) {
 struct Fp8DsRows {
   static constexpr RowFormat kFormat = RowFormat::kFp8Ds;
   static constexpr bool kConverts = true;
-  static constexpr bool kFolds = false;
+  static constexpr int kStages = 2;
+  static constexpr int kAhead = 2;
+  static constexpr int kStagedRowBytes = kRawRowBytes;
+  static constexpr int kRopeChunk = kLatentChunks;  // of a converted row
   static constexpr int kScaleChunk = kRank / 16;
 
   __device__ static void fetch(uint32_t to, uint8_t*, const RowCopy& copy) {
     copy.start<kScaleChunk / kThreadsPerRow>(to);
-    if (copy.part <= copy.rope_chunks) copy.start_one(to, kScaleChunk);
-    if (copy.part == 0 && copy.rope_chunks == kThreadsPerRow) {
-      copy.start_one(to, kScaleChunk + kThreadsPerRow);
+    copy.start_padded(to, kScaleChunk, copy.rope_chunks + 1);
+    if (copy.part == 0) {
+      copy.start_padded(to, kScaleChunk + kThreadsPerRow, copy.rope_chunks + 1 - kThreadsPerRow);
     }
   }
 
@@ -109,41 +116,13 @@ struct Fp8DsRows {
   }
 };
 
-// Four e4m3 to bf16, exactly: moved into place an e4m3 is 2^-120 of its value, subnormals too.
-__device__ __forceinline__ uint2 e4m3x4_to_bf16x4(uint32_t v) {
-  uint32_t wide[2];
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const uint32_t bytes = __byte_perm(v, 0, i == 0 ? 0x1404 : 0x3424);
-    const uint32_t moved = (bytes & 0x80008000u) | ((bytes >> 4) & 0x07f007f0u);
-    asm("fma.rn.bf16x2 %0, %1, %2, %3;"
-        : "=r"(wide[i])
-        : "r"(moved), "r"(0x7b807b80u), "r"(0x80008000u));  // 2^120; plus -0
-  }
-  return {wide[0], wide[1]};
-}
-
-// fp8_ds without its scales: they are applied to scores and weights, which are fewer, and no value
-// is rounded. For tiles whose warps have columns of one scale each.
-struct Fp8DsFoldedRows : Fp8DsRows {
-  static constexpr bool kFolds = true;
-
-  __device__ static void convert(const uint8_t* raw, uint8_t* tile_row, int part, int rope_chunks) {
-#pragma unroll
-    for (int i = 0; i < kScaleChunk / kThreadsPerRow; ++i) {
-      const int chunk = part + i * kThreadsPerRow;
-      const uint4 v = *reinterpret_cast<const uint4*>(raw + chunk * 16);
-      const uint2 a = e4m3x4_to_bf16x4(v.x), b = e4m3x4_to_bf16x4(v.y);
-      const uint2 c = e4m3x4_to_bf16x4(v.z), d = e4m3x4_to_bf16x4(v.w);
-      store_swapped(tile_row + chunk * 32, part, {a.x, a.y, b.x, b.y}, {c.x, c.y, d.x, d.y});
-    }
-    copy_rope(raw, tile_row, part, rope_chunks);
-  }
-
-  // One of the row's scales, for part < kScaleGroups.
-  __device__ static float scale(const uint8_t* raw, int part) {
-    return reinterpret_cast<const float*>(raw + kScaleChunk * 16)[part];
-  }
+// fp8_ds left as it is: the kernel that reads it so converts fragments in registers.
+struct Fp8DsCodes : Fp8DsRows {
+  static constexpr bool kConverts = false;
+  static constexpr int kStages = 3;
+  static constexpr int kAhead = 2;
+  static constexpr int kStagedRowBytes = kCodeRowBytes;
+  static constexpr int kRopeChunk = kScaleChunk + 1;
 };
 
 // Four int8 times a scale. A byte in the mantissa of 2^23 is 2^23 plus the byte.
@@ -159,10 +138,16 @@ __device__ __forceinline__ uint2 int8x4_to_bf16x4(uint32_t v, float scale) {
 
 // 612 is no multiple of 16: a row is fetched from the multiple of 16 before it, and how far before
 // is kept behind its bytes. The last chunk ends with the row, so nothing outside the cache is read.
+// kUnroll: chunks of 8 values that a thread converts at once; one beside 200 registers of queries
+// and sums.
+template <int kUnroll>
 struct Q8Rows {
   static constexpr RowFormat kFormat = RowFormat::kQ8_0;
   static constexpr bool kConverts = true;
-  static constexpr bool kFolds = false;
+  static constexpr int kStages = 2;
+  static constexpr int kAhead = 2;
+  static constexpr int kStagedRowBytes = kRawRowBytes;
+  static constexpr int kRopeChunk = kLatentChunks;  // of a converted row
   static constexpr int kBlockBytes = 34;
   static constexpr int kShiftOffset = kRawRowBytes - 16;
 
@@ -184,7 +169,7 @@ struct Q8Rows {
   __device__ static void convert(const uint8_t* raw, uint8_t* tile_row, int part, int rope_chunks) {
     const uint8_t* row = raw + *reinterpret_cast<const int*>(raw + kShiftOffset);
     const int chunks = row_bytes(rope_chunks) / kBlockBytes * 4;
-#pragma unroll 3
+#pragma unroll kUnroll
     for (int chunk = part; chunk < chunks; chunk += kThreadsPerRow) {
       const uint8_t* block = row + chunk / 4 * kBlockBytes;
       const bool odd = (chunk & 4) != 0;

@@ -29,6 +29,9 @@ inline constexpr int kTileBytes = kTileRows * kTileRowBytes;
 // that two rows do not share banks.
 inline constexpr int kRawRowBytes = 704;
 inline constexpr int kRawTileBytes = kTileRows * kRawRowBytes;
+// Rows of fp8_ds that are not widened: 8 words beyond a multiple of 32, so that four rows of 8
+// words do not share banks.
+inline constexpr int kCodeRowBytes = 672;
 inline constexpr int kRingTiles = 4;       // tiles in flight and in use, of pages and masks
 inline constexpr int kSmemLimit = 101376;  // per block on sm_86, sm_89 and sm_120
 
@@ -55,15 +58,18 @@ inline constexpr int kScoreStride = kTileRows + 8;   // f32
 inline constexpr int kWeightStride = kTileRows + 8;  // bf16
 inline constexpr int kScaleGroups = kRank / 128;     // of an fp8_ds row
 
-// Shared memory of a block, in order: tiles, scores, weights, factors of heads, masks, pages, and
-// scales of rows where they are applied to weights instead of rows (fp8_ds, 16 heads).
+// Shared memory of a block, in order: tiles, scores, weights, factors of heads, masks, pages. With
+// 16 heads rows of fp8_ds stay as they are, and their scales are applied to scores and weights,
+// which are fewer: to the weights of each scale group.
 template <RowFormat kFormat, int kHeadGroups>
 struct TileSmem {
   using Shape = TileShape<kHeadGroups>;
-  static constexpr bool kFolds = kFormat == RowFormat::kFp8Ds && kHeadGroups == 1;
-  static constexpr int kWeightSets = kFolds ? kScaleGroups : 1;
-  static constexpr int kScoresOffset =
-      kFormat == RowFormat::kBf16 ? 2 * kTileBytes : kTileBytes + 2 * kRawTileBytes;
+  static constexpr bool kCodes = kFormat == RowFormat::kFp8Ds && kHeadGroups == 1;
+  static constexpr int kWeightSets = kCodes ? kScaleGroups : 1;
+  static constexpr int kScoresOffset = kCodes ? 3 * kTileRows * kCodeRowBytes
+                                       : kFormat == RowFormat::kBf16
+                                           ? 2 * kTileBytes
+                                           : kTileBytes + 2 * kRawTileBytes;
   static constexpr int kScoresBytes =
       Shape::kSharedSoftmax ? Shape::kDepthGroups * Shape::kHeads * kScoreStride * 4 : 16384;
   static constexpr int kWeightsOffset = kScoresOffset + kScoresBytes;
@@ -73,8 +79,7 @@ struct TileSmem {
   static constexpr int kFactorsBytes = Shape::kSharedSoftmax ? Shape::kHeads * 4 : 0;
   static constexpr int kMaskOffset = kFactorsOffset + kFactorsBytes;
   static constexpr int kPagesOffset = kMaskOffset + kRingTiles * kTileRows * 4;
-  static constexpr int kScalesOffset = kPagesOffset + kRingTiles * kTileRows * 4;
-  static constexpr int kBytes = kScalesOffset + (kFolds ? kScaleGroups * kTileRows * 4 : 0);
+  static constexpr int kBytes = kPagesOffset + kRingTiles * kTileRows * 4;
   static_assert(kBytes <= kSmemLimit);
 };
 
@@ -98,14 +103,13 @@ constexpr int tile_smem_bytes(const TiledKernel& kernel) {
 // as the model's.
 struct GenericSmem {
   using Shape = TileShape<1>;
-  static constexpr bool kFolds = false;
+  static constexpr bool kCodes = false;
   static constexpr int kWeightSets = 1;
   static constexpr int kScoresOffset = 0;
   static constexpr int kWeightsOffset =
       kScoresOffset + Shape::kDepthGroups * Shape::kHeads * kScoreStride * 4;
   static constexpr int kFactorsOffset = kWeightsOffset + Shape::kHeads * kWeightStride * 2;
   static constexpr int kMaskOffset = kFactorsOffset + Shape::kHeads * 4;
-  static constexpr int kScalesOffset = kMaskOffset;  // it has none
   static constexpr int kQueriesOffset = kMaskOffset + kTileRows * 4;
 };
 inline constexpr int kGenericMaxWidth = 912;  // kv_lora_rank + qk_rope_head_dim

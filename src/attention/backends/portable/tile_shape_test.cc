@@ -72,6 +72,7 @@ TEST(LaunchPlan, PartsFillTheGpuOnceAndNoneIsEmpty) {
             const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
             const int64_t per_split = (tiles + splits - 1) / splits;
             ASSERT_LE(blocks, slots) << "scratch is for one wave";
+            ASSERT_LE(splits, kMostSplits);
             ASSERT_LT((splits - 1) * per_split, tiles) << "the last part is empty";
           }
         }

@@ -12,11 +12,10 @@ template <class Rows, int kHeadGroups>
 __global__ void __launch_bounds__(kThreads, kHeadGroups == 1 ? 2 : 1)
     tiled_mla(const __grid_constant__ MlaKernelArgs args) {
   // Fragments ahead of their use, measured on an H200: prefill with 64 heads takes 4.99 ms without
-  // any, 4.69 with one step of keys, 4.60 with two. What of the values is ahead as well decides
-  // with 64 heads whether registers are spilled: none with these numbers from sm_80 to sm_120.
+  // any, 4.69 with one step of keys, 4.60 with two; values ahead cost registers that are not there.
   constexpr int kKeyAhead = kHeadGroups == 4 ? 2 : 1;
-  constexpr int kValueAhead = kHeadGroups < 4 ? 2 : Rows::kFormat == RowFormat::kFp8Ds ? 1 : 0;
-  tiled_mla_block<Rows, kHeadGroups, kKeyAhead, kValueAhead>(args);
+  constexpr int kValueAhead = kHeadGroups == 4 ? 0 : 2;
+  tiled_mla_block<Rows, kHeadGroups, kKeyAhead, kValueAhead, true>(args);
 }
 
 }  // namespace topknot::attention::portable

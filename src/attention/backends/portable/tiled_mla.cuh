@@ -18,34 +18,35 @@ namespace topknot::attention::portable {
 // kAhead tiles before their rows: in a register the wait for them was 30 % of the time (H200).
 template <class Rows>
 struct Loader {
-  static constexpr int kStages = 2;  // a third gained nothing
-  static constexpr int kAhead = Rows::kConverts ? kStages : kStages - 1;
+  static constexpr int kAhead = Rows::kAhead;
+  static constexpr int kStageBytes = kTileRows * Rows::kStagedRowBytes;
 
   const MlaKernelArgs& args;
   const Work& work;
-  uint8_t* staged;  // kStages tiles; when rows are converted, one tile and kStages raw ones
-  float* mask;      // [kRingTiles, kTileRows]: 0, or -inf where there is no row
-  int32_t* pages;   // [kRingTiles, kTileRows]
-  float* scales;    // [kScaleGroups, kTileRows] of the converted tile, where Rows::kFolds
+  uint8_t* tiles;  // kStages tiles; when rows are converted, before them the one that is computed
+  float* mask;     // [kRingTiles, kTileRows]: 0, or -inf where there is no row
+  int32_t* pages;  // [kRingTiles, kTileRows]
   int row = static_cast<int>(threadIdx.x) / kThreadsPerRow;
   int part = static_cast<int>(threadIdx.x) % kThreadsPerRow;
 
-  __device__ uint8_t* raw_row(int tile) const {
-    return staged + kTileBytes + (tile & (kStages - 1)) * kRawTileBytes + row * kRawRowBytes;
+  __device__ int stage_offset(int tile) const {
+    return (Rows::kConverts ? kTileBytes : 0) +
+           static_cast<int>(static_cast<unsigned>(tile) % Rows::kStages) * kStageBytes;
   }
-  __device__ int tile_offset(int tile) const {
-    return Rows::kConverts ? 0 : (tile & (kStages - 1)) * kTileBytes;
+  // Of the tile that is computed.
+  __device__ int tile_offset(int tile) const { return Rows::kConverts ? 0 : stage_offset(tile); }
+  __device__ uint8_t* staged_row(int tile) const {
+    return tiles + stage_offset(tile) + row * Rows::kStagedRowBytes;
   }
   __device__ int rope_chunks() const { return args.qk_rope_head_dim / 8; }
   __device__ int ring(int tile) const { return (tile & (kRingTiles - 1)) * kTileRows + row; }
 
-  // Behind a rope part narrower than kMaxRope the columns stay zero.
+  // Behind a rope part narrower than kMaxRope the columns of converted rows stay zero; other rows
+  // are fetched with zeros there.
   __device__ void clear_padding() const {
-    if (part < rope_chunks()) return;
-    for (int stage = 0; stage < (Rows::kConverts ? 1 : kStages); ++stage) {
-      uint8_t* tile_row = staged + stage * kTileBytes + row * kTileRowBytes;
-      *reinterpret_cast<uint4*>(tile_row + (kLatentChunks + part) * 16) = {0, 0, 0, 0};
-    }
+    if (!Rows::kConverts || part < rope_chunks()) return;
+    uint8_t* tile_row = tiles + row * kTileRowBytes;
+    *reinterpret_cast<uint4*>(tile_row + (kLatentChunks + part) * 16) = {0, 0, 0, 0};
   }
 
   __device__ int first_page(int tile) const {
@@ -53,42 +54,36 @@ struct Loader {
     return tile < work.tile_end && i < work.count ? __ldg(page_of(args, work, i)) : -1;
   }
 
-  // The copies of the rows of `tile` and of the pages of a later one, as one group; an empty group
-  // behind the last tile.
-  __device__ void fetch(int tile, int page) const {
-    if (tile < work.tile_end) {
-      const int i = tile * kTileRows + row;
-      const bool present = i < work.count && page >= 0;
-      const uint32_t slot = present ? slot_of(args, page, i) : 0;
-      uint8_t* to =
-          Rows::kConverts ? raw_row(tile) : staged + tile_offset(tile) + row * kTileRowBytes;
-      Rows::fetch(shared_address(to), to, {row_at(args, slot), present, part, rope_chunks()});
-      if (part == 0) {
-        mask[ring(tile)] = present ? 0.0f : -INFINITY;
-        const int later = i + kAhead * kTileRows;
-        cp_async_4(shared_address(pages + ring(tile + kAhead)), page_of(args, work, later),
-                   later < work.count ? 4 : 0);
-      }
-    }
+  // The copies of the rows of `tile` and of the pages of a later one, as one group. Behind the last
+  // tile the rows are zeros, which costs less than a branch here would.
+  __device__ __forceinline__ void fetch(int tile, int page) const {
+    const int i = tile * kTileRows + row;
+    const bool present = tile < work.tile_end && i < work.count && page >= 0;
+    const uint32_t slot = present ? slot_of(args, page, i) : 0;
+    uint8_t* to = staged_row(tile);
+    Rows::fetch(shared_address(to), to, {row_at(args, slot), present, part, rope_chunks()});
+    if (part == 0) mask[ring(tile)] = present ? 0.0f : -INFINITY;
+    const int later = i + kAhead * kTileRows;
+    cp_async_4_if(part == 0, shared_address(pages + ring(tile + kAhead)),
+                  page_of(args, work, later), later < work.count ? 4 : 0);
     cp_async_commit();
   }
 
-  // Waits until all threads can read `tile`, and starts the copies of a later one.
-  __device__ void advance(int tile) const {
+  // Waits until all threads can read `tile`. Then nobody reads the tile before it any more.
+  __device__ __forceinline__ void wait(int tile) const {
     cp_async_wait<kAhead - 1>();
-    __syncthreads();  // also: nobody reads the tile before this one any more
-    const int page = pages[ring(tile + kAhead)];
+    __syncthreads();
     if constexpr (Rows::kConverts) {
-      Rows::convert(raw_row(tile), staged + row * kTileRowBytes, part, rope_chunks());
-      if constexpr (Rows::kFolds) {
-        if (part < kScaleGroups) scales[part * kTileRows + row] = Rows::scale(raw_row(tile), part);
-      }
+      const int page = pages[ring(tile + kAhead)];
+      Rows::convert(staged_row(tile), tiles + row * kTileRowBytes, part, rope_chunks());
       __syncwarp();
       fetch(tile + kAhead, page);
       __syncthreads();
-    } else {
-      fetch(tile + kAhead, page);
     }
+  }
+  // Starts the copies of a later tile, once a tile: after wait().
+  __device__ __forceinline__ void fetch_ahead(int tile) const {
+    if constexpr (!Rows::kConverts) fetch(tile + kAhead, pages[ring(tile + kAhead)]);
   }
 };
 
@@ -104,17 +99,10 @@ struct Place {
 
   // The first of the two heads that a lane holds; the other is 8 behind it.
   __device__ int head(const Work& work) const { return work.head0 + head_group * 16 + lane / 4; }
-  // Keys are the rows as they lie: a fragment is 16 rows by 16 columns. First those of the latent
-  // part, then those of the rope part, so that with four depth groups one has one scale.
-  static constexpr int kLatentSteps = kRank / 16 / Shape::kDepthGroups;
-  static constexpr int kRopeSteps = Shape::kDepthSteps - kLatentSteps;
-  __device__ int depth_column(int k) const {
-    return k < kLatentSteps ? (depth_group * kLatentSteps + k) * 16
-                            : kRank + (depth_group * kRopeSteps + k - kLatentSteps) * 16;
-  }
+  // Keys are the rows as they lie: a fragment is 16 rows by 16 columns.
   __device__ uint32_t keys(uint32_t tile) const {
     return tile + (row_group * 16 + (lane & 7) + ((lane >> 4) & 1) * 8) * kTileRowBytes +
-           ((lane >> 3) & 1) * 16;
+           ((lane >> 3) & 1) * 16 + depth_group * Shape::kDepthSteps * 32;
   }
   // Values are the same bytes, transposed on the way to registers.
   __device__ uint32_t values(uint32_t tile) const {
@@ -137,7 +125,7 @@ __device__ __forceinline__ void load_queries(const MlaKernelArgs& args, const Wo
   for (int k = 0; k < Shape::kDepthSteps; ++k) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int column = place.depth_column(k) + half * 8;
+      const int column = (place.depth_group * Shape::kDepthSteps + k) * 16 + half * 8;
       const int at = column + (place.lane & 3) * 2;
       q[k][2 * half] = head < args.heads && column < width ? load_global_u32(row0 + at) : 0;
       q[k][2 * half + 1] = head + 8 < args.heads && column < width ? load_global_u32(row1 + at) : 0;
@@ -145,24 +133,16 @@ __device__ __forceinline__ void load_queries(const MlaKernelArgs& args, const Wo
   }
 }
 
-// This warp's part of q . k^T; each fragment is loaded kAhead steps before it is used. `scales`: of
-// the lane's rows in the warp's columns of the latent part, or null.
-template <class Shape, bool kFolds, int kAhead>
+// This warp's part of q . k^T; each fragment is loaded kAhead steps before it is used.
+template <class Shape, int kAhead>
 __device__ __forceinline__ void multiply_keys(const uint32_t (&q)[Shape::kDepthSteps][4],
-                                              const Place<Shape>& place, uint32_t keys,
-                                              const float* scales,
-                                              float (&s)[Shape::kScoreTiles][4]) {
+                                              uint32_t keys, float (&s)[Shape::kScoreTiles][4]) {
   constexpr int kPairs = Shape::kScoreTiles / 2;
   uint32_t b[kAhead + 1][kPairs][4];
-  const uint32_t latent = keys + place.depth_group * Place<Shape>::kLatentSteps * 32;
-  const uint32_t rope = keys + kRank * 2 + place.depth_group * Place<Shape>::kRopeSteps * 32;
   const auto load = [&](int k) {
-    const uint32_t from = k < Place<Shape>::kLatentSteps
-                              ? latent + k * 32
-                              : rope + (k - Place<Shape>::kLatentSteps) * 32;
 #pragma unroll
     for (int n = 0; n < kPairs; ++n)
-      ldmatrix_x4(b[k % (kAhead + 1)][n], from + n * 16 * kTileRowBytes);
+      ldmatrix_x4(b[k % (kAhead + 1)][n], keys + n * 16 * kTileRowBytes + k * 32);
   };
 #pragma unroll
   for (auto& tile : s) tile[0] = tile[1] = tile[2] = tile[3] = 0;
@@ -171,16 +151,6 @@ __device__ __forceinline__ void multiply_keys(const uint32_t (&q)[Shape::kDepthS
 #pragma unroll
   for (int k = 0; k < Shape::kDepthSteps; ++k) {
     if (k + kAhead < Shape::kDepthSteps) load(k + kAhead);
-    if (kFolds && k == Place<Shape>::kLatentSteps) {
-#pragma unroll
-      for (int i = 0; i < Shape::kScoreTiles; ++i) {
-        const float2 scale = *reinterpret_cast<const float2*>(scales + i * 8);
-        s[i][0] *= scale.x;
-        s[i][1] *= scale.y;
-        s[i][2] *= scale.x;
-        s[i][3] *= scale.y;
-      }
-    }
 #pragma unroll
     for (int n = 0; n < kPairs; ++n) {
       const auto& f = b[k % (kAhead + 1)][n];
@@ -262,7 +232,8 @@ __device__ __forceinline__ void scale_and_mask(float (&s)[4][4], float scale_log
 }
 
 // A lane's part of the output of one of its two heads, r = 0 or 1.
-template <class Shape>
+// Pairs of columns: one of each tile of 8, or kQuads: four neighbouring pairs of 32 columns.
+template <class Shape, bool kQuads>
 struct Output {
   const MlaKernelArgs& args;
   const Work work;
@@ -270,7 +241,9 @@ struct Output {
 
   __device__ int head(int r) const { return place.head(work) + 8 * r; }
   __device__ int column(int i) const {
-    return place.value_group * Shape::kValueTiles * 8 + (place.lane & 3) * 2 + i * 8;
+    const int first = place.value_group * Shape::kValueTiles * 8;
+    return kQuads ? first + i / 4 * 32 + (place.lane & 3) * 8 + i % 4 * 2
+                  : first + i * 8 + (place.lane & 3) * 2;
   }
   __device__ bool writes_lse() const { return place.value_group == 0 && (place.lane & 3) == 0; }
 
@@ -299,70 +272,72 @@ struct Output {
 #pragma unroll
     for (int i = 0; i < Shape::kValueTiles; ++i) {
       *reinterpret_cast<float2*>(out + column(i)) =
-          make_float2(o[i][2 * r] * inverse, o[i][2 * r + 1] * inverse);
+          make_float2(__fmul_rn(o[i][2 * r], inverse), __fmul_rn(o[i][2 * r + 1], inverse));
     }
   }
 
-  // The sum of all parts in their order, whichever block was last.
-  __device__ void sum_parts(int r, float (&o)[Shape::kValueTiles][4], float* m, float* l) const {
+  // Adds what the other block of a pair has left. Whichever block does it, the bits are the same:
+  // both parts are normalised, weighted and rounded before they are added.
+  __device__ void add_other(int r, float (&o)[Shape::kValueTiles][4], float* m, float* l) const {
     if (head(r) >= args.heads) return;
-    *m = kNoMaximum;
-    *l = 0;
-    for (int split = 0; split < args.splits; ++split) {
-      *m = fmaxf(*m, __ldcg(args.partial_lse + partial_row(args, work.token, split, head(r))));
-    }
+    const int64_t row = partial_row(args, work.token, work.split ^ 1, head(r));
+    const float other_lse = __ldcg(args.partial_lse + row);
+    if (other_lse == -INFINITY) return;
+    const float own_lse = log2_lse(*m, *l);
+    const float largest = fmaxf(own_lse, other_lse);
+    const float own = exp2_approx(own_lse - largest), other = exp2_approx(other_lse - largest);
+    const float inverse = *l != 0 ? 1 / *l : 0;
+    const float* part = args.partial_out + row * kRank;
+    const auto add = [&](float sum, float other_value) {
+      return __fadd_rn(__fmul_rn(__fmul_rn(sum, inverse), own), __fmul_rn(other_value, other));
+    };
 #pragma unroll
-    for (int i = 0; i < Shape::kValueTiles; ++i) o[i][2 * r] = o[i][2 * r + 1] = 0;
-    for (int split = 0; split < args.splits; ++split) {
-      const int64_t row = partial_row(args, work.token, split, head(r));
-      const float weight = exp2_approx(__ldcg(args.partial_lse + row) - *m);
-      const float* part = args.partial_out + row * kRank;
-      if (weight == 0) continue;
-      *l += weight;
-#pragma unroll
-      for (int i = 0; i < Shape::kValueTiles; ++i) {
-        const float2 v = __ldcg(reinterpret_cast<const float2*>(part + column(i)));
-        o[i][2 * r] = fmaf(weight, v.x, o[i][2 * r]);
-        o[i][2 * r + 1] = fmaf(weight, v.y, o[i][2 * r + 1]);
-      }
+    for (int i = 0; i < Shape::kValueTiles; ++i) {
+      const float2 v = __ldcg(reinterpret_cast<const float2*>(part + column(i)));
+      o[i][2 * r] = add(o[i][2 * r], v.x);
+      o[i][2 * r + 1] = add(o[i][2 * r + 1], v.y);
     }
+    *m = largest;
+    *l = own + other;
   }
 };
 
 // Leaves a block's sums where they belong; m and l: of the lane's two heads. `flag`: shared memory
 // that nobody uses any more.
-template <class Shape>
+template <bool kQuads, class Shape>
 __device__ __forceinline__ void finish(const MlaKernelArgs& args, const Place<Shape>& place,
                                        float (&o)[Shape::kValueTiles][4], float (&m)[2],
                                        float (&l)[2], uint32_t* flag) {
   // Anew, so that nothing of it is kept in registers while tiles are computed.
-  const Output<Shape> output{args, Work::of(args, block_index(), Shape::kHeads), place};
+  const Output<Shape, kQuads> output{args, Work::of(args, block_index(), Shape::kHeads), place};
   if (args.splits > 1) {
-    output.store_partial(0, o, m[0], l[0]);
-    output.store_partial(1, o, m[1], l[1]);
-    if (args.tickets == nullptr) return;
-    if (!last_to_finish(args, output.work, Shape::kHeads, flag)) return;
-    output.sum_parts(0, o, &m[0], &l[0]);
-    output.sum_parts(1, o, &m[1], &l[1]);
+    const bool paired = args.tickets != nullptr;
+    const Pair pair(args, output.work, Shape::kHeads, flag);
+    if (!paired || pair.is_first()) {
+      output.store_partial(0, o, m[0], l[0]);
+      output.store_partial(1, o, m[1], l[1]);
+      if (paired) pair.leave();
+      return;
+    }
+    pair.wait();
+    output.add_other(0, o, &m[0], &l[0]);
+    output.add_other(1, o, &m[1], &l[1]);
   }
   output.store(0, o, m[0], l[0]);
   output.store(1, o, m[1], l[1]);
 }
 
-template <class Rows, int kHeadGroups, int kKeyAhead, int kValueAhead>
+template <class Rows, int kHeadGroups, int kKeyAhead, int kValueAhead, bool kFetchFirst>
 __device__ __forceinline__ void tiled_mla_block(const MlaKernelArgs& args) {
   using Shape = TileShape<kHeadGroups>;
   using Smem = TileSmem<Rows::kFormat, kHeadGroups>;
-  static_assert(Rows::kFolds == Smem::kFolds);
+  static_assert(!Smem::kCodes);
   extern __shared__ __align__(128) uint8_t shared[];
   const Place<Shape> place;
   const Work work = Work::of(args, block_index(), Shape::kHeads);
-  const Loader<Rows> loader{args,
-                            work,
-                            shared,
+  const Loader<Rows> loader{args, work, shared,
                             reinterpret_cast<float*>(shared + Smem::kMaskOffset),
-                            reinterpret_cast<int32_t*>(shared + Smem::kPagesOffset),
-                            reinterpret_cast<float*>(shared + Smem::kScalesOffset)};
+                            reinterpret_cast<int32_t*>(shared + Smem::kPagesOffset)};
 
   // The first pages are on their way while the queries are asked for, and they while rows are.
   int first_pages[Loader<Rows>::kAhead];
@@ -382,18 +357,17 @@ __device__ __forceinline__ void tiled_mla_block(const MlaKernelArgs& args) {
   const float scale_log2 = args.sm_scale * 1.44269504088896341f;
   const uint32_t keys = place.keys(shared_address(shared));
   const uint32_t values = place.values(shared_address(shared));
-  const float* const own_scales =
-      loader.scales + place.depth_group * kTileRows + place.row_group * 16 + (place.lane & 3) * 2;
-
   if constexpr (Shape::kSharedSoftmax) {
     BlockSoftmax<Shape, Smem> softmax{shared};
     softmax.start();
     for (int tile = work.tile_begin; tile < work.tile_end; ++tile) {
-      loader.advance(tile);
+      loader.wait(tile);
+      if (kFetchFirst) loader.fetch_ahead(tile);
       const uint32_t offset = loader.tile_offset(tile);
       float s[Shape::kScoreTiles][4];
-      multiply_keys<Shape, Rows::kFolds, kKeyAhead>(q, place, keys + offset, own_scales, s);
+      multiply_keys<Shape, kKeyAhead>(q, keys + offset, s);
       softmax.send(s, place.head_group, place.depth_group, place.row_group);
+      if (!kFetchFirst) loader.fetch_ahead(tile);
       __syncthreads();
       softmax.step(args.heads - work.head0, scale_log2,
                    loader.mask[(tile & (kRingTiles - 1)) * kTileRows + place.lane]);
@@ -401,7 +375,7 @@ __device__ __forceinline__ void tiled_mla_block(const MlaKernelArgs& args) {
       product.start();
       __syncthreads();
       uint32_t p[2][4];
-      softmax.receive(place.head_group, Rows::kFolds ? place.value_group / 2 : 0, o, p);
+      softmax.receive(place.head_group, 0, o, p);
       product.accumulate(p, o);
     }
     cp_async_wait<0>();
@@ -409,16 +383,18 @@ __device__ __forceinline__ void tiled_mla_block(const MlaKernelArgs& args) {
     const float2 a = softmax.totals()[place.head_group * 16 + place.lane / 4];
     const float2 b = softmax.totals()[place.head_group * 16 + place.lane / 4 + 8];
     float m[2] = {a.x, b.x}, l[2] = {a.y, b.y};
-    finish(args, place, o, m, l, reinterpret_cast<uint32_t*>(shared));
+    finish<false>(args, place, o, m, l, reinterpret_cast<uint32_t*>(shared));
   } else {
     WarpSoftmax softmax;
     const PairExchange<Shape> exchange(shared + Smem::kScoresOffset, place);
     for (int tile = work.tile_begin; tile < work.tile_end; ++tile) {
-      loader.advance(tile);
+      loader.wait(tile);
+      if (kFetchFirst) loader.fetch_ahead(tile);
       const uint32_t offset = loader.tile_offset(tile);
       float s[4][4];
-      multiply_keys<Shape, false, kKeyAhead>(q, place, keys + offset, nullptr, s);
+      multiply_keys<Shape, kKeyAhead>(q, keys + offset, s);
       exchange.send(s);
+      if (!kFetchFirst) loader.fetch_ahead(tile);
       ValueProduct<Shape, kValueAhead> product{values + offset};
       product.start();
       named_barrier(1 + place.head_group, Shape::kWarpsPerGroup * 32);
@@ -431,7 +407,7 @@ __device__ __forceinline__ void tiled_mla_block(const MlaKernelArgs& args) {
     }
     cp_async_wait<0>();
     float l[2] = {softmax.l[0], softmax.l[2]};
-    finish(args, place, o, softmax.m, l, reinterpret_cast<uint32_t*>(shared));
+    finish<false>(args, place, o, softmax.m, l, reinterpret_cast<uint32_t*>(shared));
   }
 }
 

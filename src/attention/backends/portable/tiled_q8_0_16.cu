@@ -3,6 +3,6 @@
 
 namespace topknot::attention::portable {
 
-const void* tiled_q8_0_16() { return reinterpret_cast<const void*>(&tiled_mla<Q8Rows, 1>); }
+const void* tiled_q8_0_16() { return reinterpret_cast<const void*>(&tiled_mla<Q8Rows<3>, 1>); }
 
 }  // namespace topknot::attention::portable

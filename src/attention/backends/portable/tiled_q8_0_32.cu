@@ -3,6 +3,6 @@
 
 namespace topknot::attention::portable {
 
-const void* tiled_q8_0_32() { return reinterpret_cast<const void*>(&tiled_mla<Q8Rows, 2>); }
+const void* tiled_q8_0_32() { return reinterpret_cast<const void*>(&tiled_mla<Q8Rows<3>, 2>); }
 
 }  // namespace topknot::attention::portable

@@ -3,6 +3,6 @@
 
 namespace topknot::attention::portable {
 
-const void* tiled_q8_0_64() { return reinterpret_cast<const void*>(&tiled_mla<Q8Rows, 4>); }
+const void* tiled_q8_0_64() { return reinterpret_cast<const void*>(&tiled_mla<Q8Rows<1>, 4>); }
 
 }  // namespace topknot::attention::portable

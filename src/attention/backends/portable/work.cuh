@@ -69,22 +69,41 @@ __device__ __forceinline__ int64_t partial_row(const MlaKernelArgs& args, int64_
   return (token * args.splits + split) * args.heads + head;
 }
 
-// Whether this block is the last of its token and heads to get here; then it sees what the others
-// wrote before. By all threads of the block. `flag`: in shared memory.
-__device__ __forceinline__ bool last_to_finish(const MlaKernelArgs& args, const Work& work,
-                                               int tile_heads, uint32_t* flag) {
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    const int head_tiles = (args.heads + tile_heads - 1) / tile_heads;
-    uint32_t* ticket = args.tickets + work.token * head_tiles + work.head0 / tile_heads;
-    *flag = atomicAdd(ticket, 1) == static_cast<uint32_t>(args.splits) - 1;
-    if (*flag) *ticket = 0;  // for the next launch
+// Two blocks that share a token's list: the first to finish leaves its part, the second waits until
+// that is written and adds it to its own. It waits for a block that already runs, so never for
+// long.
+struct Pair {
+  static constexpr uint32_t kWritten = 1u << 16;
+  uint32_t* ticket;
+  uint32_t* flag;  // in shared memory
+
+  __device__ Pair(const MlaKernelArgs& args, const Work& work, int tile_heads,
+                  uint32_t* shared_flag)
+      : ticket(args.tickets + work.token * ((args.heads + tile_heads - 1) / tile_heads) +
+               work.head0 / tile_heads),
+        flag(shared_flag) {}
+
+  // By all threads of the block; so are the others.
+  __device__ bool is_first() const {
+    __syncthreads();
+    if (threadIdx.x == 0) *flag = atomicAdd(ticket, 1);
+    __syncthreads();
+    return (*flag & 1) == 0;
   }
-  __syncthreads();
-  if (*flag == 0) return false;
-  __threadfence();
-  return true;
-}
+  __device__ void leave() const {
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) atomicAdd(ticket, kWritten);
+  }
+  __device__ void wait() const {
+    if (threadIdx.x == 0) {
+      while ((atomicAdd(ticket, 0) & kWritten) == 0) {
+      }
+      *ticket = 0;  // for the next launch
+    }
+    __syncthreads();
+    __threadfence();
+  }
+};
 
 }  // namespace topknot::attention::portable

@@ -295,7 +295,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kFormat>)
 template <IndexKeyFormat kFormat, int kHeads>
 cudaError_t launch(const IndexScoresArgs& args, int multiprocessors, cudaStream_t stream) {
   constexpr int kBytes = sizeof(Shared<kFormat, kHeads>);
-  static_assert(kBytes <= kMaxIndexSharedBytes);
+  static_assert(kBytes <= kIndexScoresSharedBytes);
   const auto kernel = decode_index_scores<kFormat, kHeads>;
   const cudaError_t error =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);

@@ -86,8 +86,7 @@ __global__ void __launch_bounds__(kThreads)
 
 cudaError_t launch_generic_index_scores(const IndexScoresArgs& args, cudaStream_t stream) {
   const bool bf16 = args.format == IndexKeyFormat::kBf16;
-  if (args.heads < 1 || args.heads > kMaxIndexHeads || args.head_dim % 16 != 0 ||
-      (!bf16 && args.head_dim != kFp8IndexHeadDim)) {
+  if (args.heads < 1 || args.head_dim % 16 != 0 || (!bf16 && args.head_dim != kFp8IndexHeadDim)) {
     return cudaErrorInvalidValue;
   }
   if (args.tokens == 0) return cudaSuccess;

@@ -30,16 +30,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "attention/indexer/cuda/limits.h"
+
 namespace topknot::attention {
 
 enum class IndexKeyFormat : int32_t { kBf16, kFp8 };
-
-inline constexpr int kIndexPageTokens = 64;
-inline constexpr int kFp8IndexHeadDim = 128;
-inline constexpr int kFp8IndexRowBytes = kFp8IndexHeadDim + 4;
-inline constexpr int kMaxIndexHeads = 128;
-// What a block may ask for on sm_86, sm_89 and sm_120; every kernel of the indexer stays below.
-inline constexpr int kMaxIndexSharedBytes = 99 << 10;
 
 struct IndexScoresArgs {
   const uint16_t* q;
@@ -54,7 +49,7 @@ struct IndexScoresArgs {
   int64_t tokens;
   int64_t max_visible;  // no visible[t] is larger; sizes the grid of the last two
   int64_t unscored_up_to;
-  int32_t heads;     // 1 .. kMaxIndexHeads
+  int32_t heads;     // at least 1
   int32_t head_dim;  // a multiple of 16; 128 with fp8 keys
   IndexKeyFormat format;
 };

@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 template <IndexKeyFormat kFormat, int kHeadTiles>
 cudaError_t launch(const IndexScoresArgs& args, cudaStream_t stream) {
   constexpr int kBytes = sizeof(Shared<kHeadTiles>);
-  static_assert(kBytes <= kMaxIndexSharedBytes);
+  static_assert(kBytes <= kIndexScoresSharedBytes);
   const auto kernel = prefill_index_scores<kFormat, kHeadTiles>;
   const cudaError_t error =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);

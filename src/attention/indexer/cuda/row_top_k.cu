@@ -12,19 +12,7 @@ constexpr int kVectors = 8;
 // that lanes of a warp seldom count in the same one.
 constexpr int kDigitBits = 12;
 
-// Has the row that this multiprocessor selects from next brought to the second-level cache, while
-// nothing else uses the memory. One line of 128 bytes a thread: what is not held in registers is
-// not worth it.
-__device__ void prefetch_row(const TopKArgs& args, int64_t row) {
-  constexpr int kLineFloats = 32;
-  if (row >= args.rows) return;
-  const uint32_t at = threadIdx.x * kLineFloats;
-  if (at < static_cast<uint32_t>(args.visible[row])) {
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(args.scores + row * args.scores_stride + at));
-  }
-}
-
-__global__ void __launch_bounds__(kThreads, 1) row_top_k(TopKArgs args, int at_once) {
+__global__ void __launch_bounds__(kThreads, 1) row_top_k(TopKArgs args) {
   __shared__ SelectScratch<kThreads, kVectors, kDigitBits> scratch;
   const int64_t row = blockIdx.x;
   const int visible = args.visible[row];
@@ -34,7 +22,6 @@ __global__ void __launch_bounds__(kThreads, 1) row_top_k(TopKArgs args, int at_o
     return;
   }
   const float* scores = args.scores + row * args.scores_stride;
-  prefetch_row(args, row + at_once);
   select_exact(
       static_cast<uint32_t>(visible), {0, 32, static_cast<uint32_t>(args.k)}, scratch,
       [&](uint32_t at, uint32_t(&keys)[4]) { load_keys(scores, at, visible, keys); },
@@ -48,13 +35,7 @@ cudaError_t launch_row_top_k(const TopKArgs& args, cudaStream_t stream) {
     return cudaErrorInvalidValue;
   }
   if (args.rows == 0) return cudaSuccess;
-  int device = 0, multiprocessors = 0;
-  cudaError_t error = cudaGetDevice(&device);
-  if (error == cudaSuccess) {
-    error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-  }
-  if (error != cudaSuccess) return error;
-  row_top_k<<<static_cast<unsigned>(args.rows), kThreads, 0, stream>>>(args, multiprocessors);
+  row_top_k<<<static_cast<unsigned>(args.rows), kThreads, 0, stream>>>(args);
   return cudaGetLastError();
 }
 

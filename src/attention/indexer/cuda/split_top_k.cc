@@ -1,4 +1,6 @@
 // The split selection: its workspace, how many blocks take part in a row, and its two launches.
+#include <cstddef>
+
 #include "attention/indexer/cuda/top_k.h"
 
 namespace topknot::attention {
@@ -12,29 +14,42 @@ int64_t parts_of(int64_t rows) {
   return parts < 1 ? 1 : parts > kMaxSplitTopKParts ? kMaxSplitTopKParts : parts;
 }
 
-constexpr int64_t kPartBytes =
-    kSplitTopKPartListed * sizeof(TopKCandidate) + sizeof(uint32_t) * 4;  // keeps 16-byte alignment
+// No more rows than max_rows have more parts together.
+int64_t most_parts(int64_t max_rows) { return max_rows > kWantedBlocks ? max_rows : kWantedBlocks; }
+
+constexpr int64_t round_to_line(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+constexpr int64_t kHistogramBytes = kSplitTopKBins * int64_t{sizeof(uint32_t)};
+constexpr int64_t kListBytes = kSplitTopKPartListed * int64_t{sizeof(TopKCandidate)};
 
 }  // namespace
 
-int64_t split_top_k_workspace_bytes(int64_t rows) {
-  return rows * (kSplitTopKBins * int64_t{sizeof(uint32_t)} + 16 + parts_of(rows) * kPartBytes);
+int64_t split_top_k_zeroed_bytes(int64_t max_rows) {
+  return max_rows * kHistogramBytes + round_to_line(max_rows * int64_t{sizeof(uint32_t)});
 }
 
-cudaError_t launch_split_top_k(const TopKArgs& args, void* workspace, cudaStream_t stream) {
-  if (args.k < 1 || args.rows > INT32_MAX / kMaxSplitTopKParts || args.scores_stride % 4 != 0) {
+int64_t split_top_k_workspace_bytes(int64_t max_rows) {
+  const int64_t parts = most_parts(max_rows);
+  return split_top_k_zeroed_bytes(max_rows) + parts * kListBytes +
+         round_to_line(parts * int64_t{sizeof(uint32_t)});
+}
+
+cudaError_t launch_split_top_k(const TopKArgs& args, const SplitTopKWorkspace& workspace,
+                               cudaStream_t stream) {
+  if (args.k < 1 || args.rows > workspace.max_rows || args.scores_stride % 4 != 0 ||
+      args.rows > INT32_MAX / kMaxSplitTopKParts) {
     return cudaErrorInvalidValue;
   }
   if (args.rows == 0) return cudaSuccess;
-  const int64_t parts = parts_of(args.rows);
+  auto* bytes = static_cast<std::byte*>(workspace.data);
+  std::byte* lists = bytes + split_top_k_zeroed_bytes(workspace.max_rows);
   SplitTopKArgs split = {};
   split.top_k = args;
-  split.parts = static_cast<int32_t>(parts);
-  split.histogram = static_cast<uint32_t*>(workspace);
-  split.candidates = reinterpret_cast<TopKCandidate*>(split.histogram + args.rows * kSplitTopKBins);
-  split.arrived =
-      reinterpret_cast<uint32_t*>(split.candidates + args.rows * parts * kSplitTopKPartListed);
-  split.listed = split.arrived + args.rows;
+  split.parts = static_cast<int32_t>(parts_of(args.rows));
+  split.histogram = reinterpret_cast<uint32_t*>(bytes);
+  split.arrived = split.histogram + workspace.max_rows * kSplitTopKBins;
+  split.candidates = reinterpret_cast<TopKCandidate*>(lists);
+  split.listed = reinterpret_cast<uint32_t*>(lists + most_parts(workspace.max_rows) * kListBytes);
   const cudaError_t error = launch_top_k_histogram(split, stream);
   return error == cudaSuccess ? launch_top_k_gather(split, stream) : error;
 }

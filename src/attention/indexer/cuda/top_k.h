@@ -13,6 +13,8 @@
 
 #include <cstdint>
 
+#include "attention/indexer/cuda/limits.h"
+
 namespace topknot::attention {
 
 struct TopKArgs {
@@ -41,11 +43,17 @@ struct TopKCandidate {
   int32_t index;
 };
 
-// Bytes of workspace for `rows` rows.
-int64_t split_top_k_workspace_bytes(int64_t rows);
+// Memory of split selections of up to `max_rows` rows, 256-byte aligned. Its first
+// split_top_k_zeroed_bytes() are zero before the first launch, and each launch leaves them zero
+// again. Calls that share it are on one stream.
+struct SplitTopKWorkspace {
+  void* data;
+  int64_t max_rows;
+};
+int64_t split_top_k_workspace_bytes(int64_t max_rows);
+int64_t split_top_k_zeroed_bytes(int64_t max_rows);
 
-// How the kernels of the split selection see that workspace. Histogram and counters are zero before
-// the first launch, and each launch leaves them zero again.
+// How the two kernels see it.
 struct SplitTopKArgs {
   TopKArgs top_k;
   uint32_t* histogram;        // [rows, kSplitTopKBins]
@@ -55,9 +63,9 @@ struct SplitTopKArgs {
   int32_t parts;              // 1 .. kMaxSplitTopKParts blocks for each row
 };
 
-// `workspace` of split_top_k_workspace_bytes(rows), zeroed before the first call; calls that share
-// it are on one stream. Enqueues the two kernels below.
-cudaError_t launch_split_top_k(const TopKArgs& args, void* workspace, cudaStream_t stream);
+// Enqueues the two kernels below. args.rows is at most max_rows.
+cudaError_t launch_split_top_k(const TopKArgs& args, const SplitTopKWorkspace& workspace,
+                               cudaStream_t stream);
 
 cudaError_t launch_top_k_histogram(const SplitTopKArgs& args, cudaStream_t stream);
 cudaError_t launch_top_k_gather(const SplitTopKArgs& args, cudaStream_t stream);

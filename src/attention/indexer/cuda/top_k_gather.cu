@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(kThreads, 1) top_k_gather(SplitTopKArgs args) 
 }  // namespace
 
 cudaError_t launch_top_k_gather(const SplitTopKArgs& args, cudaStream_t stream) {
-  static_assert(sizeof(Shared) <= 99 << 10);
+  static_assert(sizeof(Shared) <= kTopKSharedBytes);
   const cudaError_t error = cudaFuncSetAttribute(
       top_k_gather, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared));
   if (error != cudaSuccess) return error;
