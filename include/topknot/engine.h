@@ -26,13 +26,17 @@
 namespace topknot {
 
 struct EngineOptions {
-  std::string model;                     // a .gguf file, any part of a split model, or a directory
-  int threads = 0;                       // 0: every core this process may use
-  int64_t context = 0;                   // tokens; 0: chosen from the model and free memory
-  int64_t ubatch = 512;                  // most tokens of one step of prefill
-  std::string dtype = "auto";            // residual stream and product inputs: auto, f32, bf16
-  std::string kv_cache_dtype = "auto";   // cache rows: auto, f32, bf16
-  std::string attention_backend;         // a name of `topknot backends`; empty: chosen
+  std::string model;                    // a .gguf file, any part of a split model, or a directory
+  int threads = 0;                      // 0: every core this process may use
+  int64_t context = 0;                  // tokens; 0: chosen from the model and free memory
+  int64_t ubatch = 512;                 // most tokens of one step of prefill
+  std::string dtype = "auto";           // residual stream and product inputs: auto, f32, bf16
+  std::string kv_cache_dtype = "auto";  // cache rows: auto, f32, bf16
+  std::string attention_backend;        // a name of `topknot backends`; empty: chosen
+  // Shared libraries with backends of others (topknot/backend_abi.h), tried first unless placed:
+  // "PATH[,name=NAME][,before=NAME|,after=NAME]". Each is tried out in a child process, so open an
+  // engine with libraries before starting threads.
+  std::vector<std::string> backend_libraries;
   std::string kernels = "auto";          // auto, avx512, avx2, portable, reference
   bool dense = false;                    // attend to every key, whatever the indexer would pick
   std::vector<std::string> override_kv;  // "KEY=TYPE:VALUE"

@@ -54,11 +54,12 @@ struct PlanOptions {
   int64_t context = 0;  // tokens of each sequence; 0: what fits, at most what was trained
   int64_t sequences = 1;  // at once
   int tensor_parallel_size = 1;
-  int64_t ubatch = 512;                  // most tokens of one step of prefill
-  int threads = 0;                       // of a cpu; 0: every core
-  std::string dtype = "auto";            // residual stream: auto, f32, bf16
-  std::string kv_cache_dtype = "auto";   // cache rows: auto, f32, bf16, fp8, q8_0
-  std::string attention_backend;         // a name of `topknot backends`; empty: chosen
+  int64_t ubatch = 512;                        // most tokens of one step of prefill
+  int threads = 0;                             // of a cpu; 0: every core
+  std::string dtype = "auto";                  // residual stream: auto, f32, bf16
+  std::string kv_cache_dtype = "auto";         // cache rows: auto, f32, bf16, fp8, q8_0
+  std::string attention_backend;               // a name of `topknot backends`; empty: chosen
+  std::vector<std::string> backend_libraries;  // as EngineOptions has them
   std::string kernels = "auto";          // loops of a cpu: auto, avx512, avx2, portable, reference
   bool dense = false;                    // attend to every key, whatever the indexer would select
   uint64_t disk_bytes_per_second = 0;    // that the model is read with; 0: the machine's

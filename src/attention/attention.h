@@ -7,10 +7,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -89,15 +89,22 @@ class Attention {
 };
 
 struct Backend {
-  std::string_view name;
-  std::string_view description;
+  std::string name;
+  std::string description;
   std::span<const Rule> rules;
   // Takes its scratch: kResource when memory runs out, whatever a device says otherwise.
-  Result<std::unique_ptr<Attention>> (*create)(const MlaShape& shape, const Resources& resources);
+  std::function<Result<std::unique_ptr<Attention>>(const MlaShape& shape,
+                                                   const Resources& resources)>
+      create;
   // Scratch that create() takes for so many host threads.
-  int64_t (*workspace_bytes)(const MlaShape& shape, int threads);
+  std::function<int64_t(const MlaShape& shape, int threads)> workspace_bytes;
   // Element type T of queries and outputs.
   capability::ActivationType activations = capability::ActivationType::kF32;
+  // Limits that are code, as those of a library are: asked beside the rules. May be empty.
+  std::function<std::vector<capability::Refusal>(const Facts& asked)> limits = {};
 };
+
+// Every broken rule and limit.
+std::vector<capability::Refusal> refusals(const Backend& backend, const Facts& asked);
 
 }  // namespace topknot::attention

@@ -19,8 +19,8 @@ namespace {
 using namespace capability;
 using kvcache::kPageTokens;
 
-constexpr MlaShape kShape = {.heads = 4, .kv_lora_rank = 512, .qk_rope_head_dim = 64};
-constexpr int64_t kTokens = 3;
+constexpr int64_t kTokens = 4;       // the last one reads nothing
+constexpr int64_t kQkNopeDim = 192;  // folded into q: only for those who ask
 constexpr int64_t kTopk = 64;
 constexpr int64_t kContext = 130;  // two pages and a bit
 constexpr uint32_t kSeed = 20260701;
@@ -34,6 +34,7 @@ constexpr double kLimit = 3e-4;
 constexpr double kBf16Limit = 2 * 0x1p-9 * 5;
 
 struct Tile {
+  MlaShape shape;
   kvcache::Cache cache;
   std::vector<float> q;
   std::vector<int32_t> slots;        // [kTokens, kTopk]
@@ -41,15 +42,16 @@ struct Tile {
   std::vector<int32_t> requests, visible;
 };
 
-Tile make_tile() {
+Tile make_tile(const ProbeTile& asked) {
   std::mt19937 random(kSeed);
   std::normal_distribution<float> normal;
-  auto made =
-      kvcache::Cache::create({KvFormat::kBf16, kShape.width(), 0, {false}}, kContext + kPageTokens);
-  TOPKNOT_ASSERT(made.has_value());  // 300 KiB
-  Tile tile{.cache = std::move(*made)};
+  auto made = kvcache::Cache::create(
+      {asked.format, asked.shape.width(), 0, {false}, asked.shape.qk_rope_head_dim},
+      kContext + kPageTokens);
+  TOPKNOT_ASSERT(made.has_value());  // at most 600 KiB
+  Tile tile{.shape = asked.shape, .cache = std::move(*made)};
   const auto rows = tile.cache.latent_rows(0);
-  std::vector<float> row(static_cast<size_t>(kShape.width()), NAN);
+  std::vector<float> row(static_cast<size_t>(tile.shape.width()), NAN);
   for (int64_t slot = 0; slot < rows.slots; ++slot) kvcache::write_row(rows, slot, row.data());
   // Pages in reverse, so that a position is never its own slot.
   for (int64_t page = rows.slots / kPageTokens; page-- > 0;) {
@@ -63,22 +65,24 @@ Tile make_tile() {
     for (float& value : row) value = normal(random);
     kvcache::write_row(rows, slot_of(position), row.data());
   }
-  for (int64_t i = 0; i < kTokens * kShape.heads * kShape.width(); ++i) {
+  for (int64_t i = 0; i < kTokens * tile.shape.heads * tile.shape.width(); ++i) {
     // Rounded, so that the reference is asked what a GPU is asked.
     tile.q.push_back(tensor::bf16_to_f32(tensor::f32_to_bf16(normal(random))));
   }
   for (int64_t token = 0; token < kTokens; ++token) {
     tile.requests.push_back(0);
-    tile.visible.push_back(static_cast<int32_t>(kContext - 40 * token));
+    const bool nothing = token == kTokens - 1;
+    tile.visible.push_back(nothing ? 0 : static_cast<int32_t>(kContext - 40 * token));
     for (int64_t k = 0; k < kTopk; ++k) {  // every other position, with holes
-      tile.slots.push_back(k % 5 == 4 ? -1 : slot_of(kContext - 1 - token - 2 * k));
+      const bool hole = nothing || k % 5 == 4;
+      tile.slots.push_back(hole ? -1 : slot_of(kContext - 1 - token - 2 * k));
     }
   }
   return tile;
 }
 
 HostProblem problem_of(const Tile& tile, Selection selection) {
-  HostProblem problem{.shape = kShape, .requests = 1};
+  HostProblem problem{.shape = tile.shape, .requests = 1};
   MlaArgs& args = problem.args;
   args.q = tile.q.data();
   args.kv = tile.cache.latent_rows(0);
@@ -87,13 +91,14 @@ HostProblem problem_of(const Tile& tile, Selection selection) {
   args.dense = {tile.block_table.data(), static_cast<int64_t>(tile.block_table.size()),
                 tile.requests.data(), tile.visible.data()};
   args.tokens = kTokens;
-  args.sm_scale = 1 / std::sqrt(static_cast<float>(kShape.width()));
+  args.sm_scale = 1 / std::sqrt(static_cast<float>(tile.shape.width()));
   return problem;
 }
 
 double largest_difference(const std::vector<float>& got, const std::vector<float>& want) {
   double largest = 0;
   for (size_t i = 0; i < got.size(); ++i) {
+    if (got[i] == want[i]) continue;  // infinities of one sign have no difference
     const double difference = std::abs(static_cast<double>(got[i]) - static_cast<double>(want[i]));
     // A comparison with NaN is false: it must not look like the smallest difference.
     if (std::isnan(difference)) return std::numeric_limits<double>::infinity();
@@ -102,82 +107,158 @@ double largest_difference(const std::vector<float>& got, const std::vector<float
   return largest;
 }
 
-Facts facts_of(const Facts& device, Selection selection) {
-  return Facts(device)
-      .set(Fact::kSelection, selection)
-      .set(Fact::kHeads, kShape.heads)
-      .set(Fact::kKvLoraRank, kShape.kv_lora_rank)
-      .set(Fact::kQkRopeHeadDim, kShape.qk_rope_head_dim)
-      .set(Fact::kTopk, kTopk)
-      .set(Fact::kKvFormat, KvFormat::kBf16)
-      .set(Fact::kPageTokens, kPageTokens);
+std::vector<ProbeTile> probe_tiles() {
+  std::vector<ProbeTile> out;
+  for (const int64_t rope : {64, 0}) {
+    for (const KvFormat format :
+         {KvFormat::kBf16, KvFormat::kF32, KvFormat::kFp8Ds, KvFormat::kQ8_0}) {
+      for (const int64_t heads : {4, 64, 128, 8, 16, 32}) {
+        out.push_back({{heads, 512, rope}, format});
+      }
+    }
+  }
+  return out;
 }
 
-// Compares one call with the reference's, which runs on the host.
-void compare(const Backend& backend, Selection selection, const Resources& resources,
-             ProbeResult* result) {
-  const Facts host = Facts().set(Fact::kDevice, DeviceKind::kCpu);
-  const Backend& reference =
-      chosen_backend(select_backend(facts_of(host, selection), "cpu_reference"));
-  const Tile tile = make_tile();
-  const HostProblem problem = problem_of(tile, selection);
+Facts host_facts() { return Facts().set(Fact::kDevice, DeviceKind::kCpu); }
+
+// Compares two calls, with lse and without, with the reference's, which runs on the host.
+void compare(const Backend& backend, const ProbeTile& asked, Selection selection,
+             const Resources& resources, ProbeResult* result) {
+  const Facts facts = probe_facts(asked, selection, host_facts());
+  const Backend& reference = chosen_backend(select_backend(facts, "cpu_reference"));
+  const Tile tile = make_tile(asked);
+  HostProblem problem = problem_of(tile, selection);
   const Result<HostAnswer> got = run_once(backend, problem, resources);
-  if (!got) {
-    result->problem = got.error().to_string();
+  problem.with_lse = false;
+  const Result<HostAnswer> alone = got ? run_once(backend, problem, resources) : got;
+  if (!alone) {
+    result->problem = alone.error().to_string();
     return;
   }
-  ThreadPool alone(1);
+  problem.with_lse = true;
+  ThreadPool pool(1);
   const ops::Kernels* kernels =
       resources.kernels != nullptr ? resources.kernels : ops::available_kernels().front();
-  const Result<HostAnswer> want = run_once(reference, problem, {&alone, kernels});
+  const Result<HostAnswer> want = run_once(reference, problem, {&pool, kernels});
   TOPKNOT_ASSERT(want.has_value());  // it has no way to fail
   result->largest_difference =
-      std::max(largest_difference(got->out, want->out), largest_difference(got->lse, want->lse));
+      std::max({largest_difference(got->out, want->out), largest_difference(alone->out, want->out),
+                largest_difference(got->lse, want->lse)});
 }
 
-}  // namespace
+// A device to probe on.
+struct Place {
+  Resources resources;
+  Facts device;
+};
 
-std::vector<ProbeResult> probe_backend(const Backend& backend, const Resources& resources,
-                                       const Facts& device) {
-  std::vector<ProbeResult> results;
-  const bool rounds = backend.activations == ActivationType::kBf16;
-  for (const Selection selection : {Selection::kSparse, Selection::kDense}) {
-    ProbeResult result{.backend = std::string(backend.name),
-                       .kernels = resources.kernels != nullptr
-                                      ? std::string(resources.kernels->name)
-                                      : cat("sm_", device[Fact::kSm].value_or(0)),
-                       .selection = selection == Selection::kSparse ? "sparse" : "dense",
-                       .limit = rounds ? kBf16Limit : kLimit};
-    for (const Refusal& refusal : refusals(backend.rules, facts_of(device, selection))) {
-      result.refusals.push_back(cat(refusal.what, ": needs ", refusal.needed, ", found ",
-                                    refusal.found, ": ", refusal.because));
+// Those of the host with every instruction set this processor has, or every GPU that is here.
+std::vector<Place> places_of(const Backend& backend, const device::Machine& machine,
+                             ThreadPool* pool) {
+  std::vector<Place> out;
+  if (device_kind(backend) == DeviceKind::kCpu) {
+    for (const ops::Kernels* kernels : ops::available_kernels()) {
+      out.push_back({{pool, kernels}, host_facts()});
     }
-    if (result.refusals.empty()) compare(backend, selection, resources, &result);
-    results.push_back(std::move(result));
+    return out;
+  }
+  for (size_t gpu = 0; gpu < machine.devices.size(); ++gpu) {  // GPUs come first, by index
+    if (machine.devices[gpu].kind != DeviceKind::kCuda) continue;
+    out.push_back({{.cuda_device = static_cast<int>(gpu)}, device_facts(machine.devices[gpu])});
+  }
+  return out;
+}
+
+// A library's limits may be narrow, and its code has no instruction sets of ours.
+std::vector<ProbeResult> probe_library(const Backend& backend, std::span<const Place> places) {
+  std::vector<ProbeResult> results;
+  if (places.empty()) return results;
+  const Place& first = places.front();
+  for (const Selection selection : {Selection::kSparse, Selection::kDense}) {
+    const auto tile = find_tile(backend, selection, first.device);
+    if (!tile) continue;
+    results.push_back(probe_tile(backend, *tile, selection, first.resources, first.device));
+    results.back().kernels = "library";
   }
   return results;
 }
 
-std::vector<ProbeResult> probe_registry(ThreadPool* pool) {
-  std::vector<ProbeResult> results;
-  const auto add = [&](const Backend& backend, const Resources& resources, const Facts& device) {
-    auto found = probe_backend(backend, resources, device);
-    std::move(found.begin(), found.end(), std::back_inserter(results));
-  };
-  const Facts host = Facts().set(Fact::kDevice, DeviceKind::kCpu);
-  const device::Machine machine = device::this_machine();
-  for (const RegistryEntry& entry : registry()) {
-    if (entry.backend == nullptr) continue;
-    if (device_kind(*entry.backend) == DeviceKind::kCpu) {
-      for (const ops::Kernels* kernels : ops::available_kernels()) {
-        add(*entry.backend, {pool, kernels}, host);
-      }
+}  // namespace
+
+std::string ProbeTile::to_string() const {
+  return cat(shape.heads, " heads, rows of ", shape.kv_lora_rank, " + ", shape.qk_rope_head_dim,
+             " in ", kv_format_name(format));
+}
+
+Facts probe_facts(const ProbeTile& tile, Selection selection, const Facts& device) {
+  const bool gpu = device[Fact::kDevice] == std::optional<int64_t>(int64_t(DeviceKind::kCuda));
+  Facts facts(device);
+  facts.set(Fact::kSelection, selection)
+      .set(Fact::kHeads, tile.shape.heads)
+      .set(Fact::kKvLoraRank, tile.shape.kv_lora_rank)
+      .set(Fact::kQkRopeHeadDim, tile.shape.qk_rope_head_dim)
+      .set(Fact::kQkNopeHeadDim, kQkNopeDim)
+      .set(Fact::kHeadSize, tile.shape.width())
+      .set(Fact::kKvFormat, tile.format)
+      .set(Fact::kDtype, gpu ? ActivationType::kBf16 : ActivationType::kF32)
+      .set(Fact::kPageTokens, kPageTokens);
+  if (selection == Selection::kSparse) facts.set(Fact::kTopk, kTopk);
+  return facts;
+}
+
+std::optional<ProbeTile> find_tile(const Backend& backend, Selection selection,
+                                   const Facts& device) {
+  for (const ProbeTile& tile : probe_tiles()) {
+    if (!select_backend(probe_facts(tile, selection, host_facts()), "cpu_reference").chosen) {
       continue;
     }
-    for (size_t gpu = 0; gpu < machine.devices.size(); ++gpu) {  // GPUs come first, by index
-      if (machine.devices[gpu].kind != DeviceKind::kCuda) continue;
-      add(*entry.backend, {.cuda_device = static_cast<int>(gpu)},
-          device_facts(machine.devices[gpu]));
+    if (refusals(backend, probe_facts(tile, selection, device)).empty()) return tile;
+  }
+  return std::nullopt;
+}
+
+ProbeResult probe_tile(const Backend& backend, const ProbeTile& tile, Selection selection,
+                       const Resources& resources, const Facts& device) {
+  const bool rounds = backend.activations == ActivationType::kBf16;
+  ProbeResult result{.backend = backend.name,
+                     .kernels = resources.kernels != nullptr
+                                    ? std::string(resources.kernels->name)
+                                    : cat("sm_", device[Fact::kSm].value_or(0)),
+                     .selection = selection == Selection::kSparse ? "sparse" : "dense",
+                     .limit = rounds ? kBf16Limit : kLimit};
+  for (const Refusal& refusal : refusals(backend, probe_facts(tile, selection, device))) {
+    result.refusals.push_back(cat(refusal.what, ": needs ", refusal.needed, ", found ",
+                                  refusal.found, ": ", refusal.because));
+  }
+  if (result.refusals.empty()) compare(backend, tile, selection, resources, &result);
+  return result;
+}
+
+std::vector<ProbeResult> probe_backend(const Backend& backend, const Resources& resources,
+                                       const Facts& device) {
+  std::vector<ProbeResult> results;
+  for (const Selection selection : {Selection::kSparse, Selection::kDense}) {
+    results.push_back(probe_tile(backend, {}, selection, resources, device));
+  }
+  return results;
+}
+
+std::vector<ProbeResult> probe_all(const BackendList& backends, ThreadPool* pool) {
+  std::vector<ProbeResult> results;
+  const auto add = [&](std::vector<ProbeResult> found) {
+    std::move(found.begin(), found.end(), std::back_inserter(results));
+  };
+  const device::Machine machine = device::this_machine();
+  for (const BackendEntry& entry : backends.entries()) {
+    if (entry.backend == nullptr) continue;
+    const std::vector<Place> places = places_of(*entry.backend, machine, pool);
+    if (!entry.library.empty()) {
+      add(probe_library(*entry.backend, places));
+      continue;
+    }
+    for (const Place& each : places) {
+      add(probe_backend(*entry.backend, each.resources, each.device));
     }
   }
   return results;

@@ -3,17 +3,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "attention/attention.h"
+#include "attention/backend_list.h"
 
 namespace topknot::attention {
 
 struct ProbeResult {
   std::string backend;
-  std::string kernels;                // instruction set of host backends; "sm_90" of a GPU's
+  std::string kernels;                // instruction set of the host, "sm_90", or "library"
   std::string selection;              // "sparse" or "dense"
   std::vector<std::string> refusals;  // why it was not run here; empty when it was
   std::string problem;                // what create() or run() said, if one of them failed
@@ -22,13 +23,32 @@ struct ProbeResult {
   bool passed() const { return refusals.empty() && problem.empty() && largest_difference <= limit; }
 };
 
-// One tile (4 heads, rank 512, rope 64, bf16 rows) through one backend, sparse and then dense, on a
-// device of these facts. Rows that are not selected hold NaN, so a backend that reads them fails.
+// What a tile is asked for.
+struct ProbeTile {
+  MlaShape shape = {.heads = 4, .kv_lora_rank = 512, .qk_rope_head_dim = 64};
+  capability::KvFormat format = capability::KvFormat::kBf16;
+  std::string to_string() const;  // "4 heads, rows of 512 + 64 in bf16"
+};
+
+// The first tile within the limits of a backend on a device, and of the reference; the default one
+// if it can be. Others have other heads, other rows, or no RoPE.
+std::optional<ProbeTile> find_tile(const Backend& backend, Selection selection,
+                                   const Facts& device);
+
+// What is asked of a backend that computes a tile on a device of these facts.
+Facts probe_facts(const ProbeTile& tile, Selection selection, const Facts& device);
+
+// One tile through a backend, with lse and without, on a device of these facts. Rows that are not
+// selected hold NaN, so a backend that reads them fails; one token reads nothing.
+ProbeResult probe_tile(const Backend& backend, const ProbeTile& tile, Selection selection,
+                       const Resources& resources, const Facts& device);
+
+// The default tile, sparse and then dense.
 std::vector<ProbeResult> probe_backend(const Backend& backend, const Resources& resources,
                                        const Facts& device);
 
-// Every built backend of the registry: those of the host with every instruction set this processor
-// has, those of a GPU on every GPU that is here.
-std::vector<ProbeResult> probe_registry(ThreadPool* pool);
+// Every backend of the list that is there: those of the host with every instruction set this
+// processor has, those of a GPU on every GPU that is here, those of libraries once each.
+std::vector<ProbeResult> probe_all(const BackendList& backends, ThreadPool* pool);
 
 }  // namespace topknot::attention

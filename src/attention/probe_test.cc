@@ -48,6 +48,9 @@ Result<std::unique_ptr<Attention>> make_wrong(const MlaShape& shape, const Resou
 }
 
 void double_scale(MlaArgs* args) { args->sm_scale *= 2; }
+void need_lse(MlaArgs* args) {
+  if (args->lse == nullptr) args->sm_scale *= 2;
+}
 // Leaves out one row of each token.
 void forget_a_row(MlaArgs* args) {
   static std::vector<int32_t> slots, visible;  // outlive the call
@@ -76,7 +79,7 @@ std::vector<ProbeResult> probe(Result<std::unique_ptr<Attention>> (*create)(cons
 
 TEST(Probe, EveryBuiltBackendPassesWithEveryInstructionSet) {
   ThreadPool pool(2);
-  const auto results = probe_registry(&pool);
+  const auto results = probe_all(BackendList(), &pool);
   const size_t gpus = device::cuda_facts().devices.size();
   size_t runs = 0;
   for (const RegistryEntry& entry : registry()) {
@@ -100,6 +103,12 @@ TEST(Probe, TheReferenceAgreesWithItselfExactly) {
 
 TEST(Probe, AWrongScaleIsCaught) {
   for (const ProbeResult& result : probe(make_wrong<double_scale>)) {
+    EXPECT_FALSE(result.passed()) << result.selection;
+  }
+}
+
+TEST(Probe, ItIsRunWithoutLseToo) {
+  for (const ProbeResult& result : probe(make_wrong<need_lse>)) {
     EXPECT_FALSE(result.passed()) << result.selection;
   }
 }

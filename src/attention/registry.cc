@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "attention/backend_list.h"
 #include "base/assert.h"
 #include "base/strings.h"
 
@@ -28,26 +29,16 @@ std::span<const RegistryEntry> registry() {
   return entries;
 }
 
+capability::Refusal not_built(const RegistryEntry& entry) {
+  return {.what = "build",
+          .needed = cat(entry.built_when, "=ON"),
+          .found = "OFF",
+          .because = "this program was built without it",
+          .remedy = cat("configure with -D", entry.built_when, "=ON")};
+}
+
 capability::Choice select_backend(const Facts& asked, std::string_view forced) {
-  using capability::Fact;
-  std::vector<capability::Candidate> candidates;
-  for (const RegistryEntry& entry : registry()) {
-    capability::Candidate candidate{std::string(entry.name), {}};
-    if (entry.backend == nullptr) {
-      candidate.refusals.push_back({.what = "build",
-                                    .needed = cat(entry.built_when, "=ON"),
-                                    .found = "OFF",
-                                    .because = "this program was built without it",
-                                    .remedy = cat("configure with -D", entry.built_when, "=ON")});
-    } else {
-      candidate.refusals = capability::refusals(entry.backend->rules, asked);
-    }
-    candidates.push_back(std::move(candidate));
-  }
-  const auto selection = asked[Fact::kSelection];
-  const bool dense = selection && *selection == static_cast<int64_t>(Selection::kDense);
-  return capability::choose(dense ? "dense MLA attention" : "sparse MLA attention",
-                            std::move(candidates), forced);
+  return BackendList().select(asked, forced);
 }
 
 capability::DeviceKind device_kind(const Backend& backend) {

@@ -1,4 +1,4 @@
-// All attention backends, in the order of backends.def, and the choice among them.
+// All attention backends of this program, in the order of backends.def.
 #pragma once
 
 #include <span>
@@ -16,13 +16,16 @@ struct RegistryEntry {
 
 std::span<const RegistryEntry> registry();
 
-// The first backend that takes `asked`, or the one named `forced`; see capability::choose.
+// What a list of candidates says of a backend that was not built.
+capability::Refusal not_built(const RegistryEntry& entry);
+
+// The choice among the backends of this program, without libraries: BackendList().select().
 capability::Choice select_backend(const Facts& asked, std::string_view forced = {});
 
 // Where a backend computes, by its rule about the device.
 capability::DeviceKind device_kind(const Backend& backend);
 
-// The backend of a choice that has one.
+// The backend of such a choice that has one.
 const Backend& chosen_backend(const capability::Choice& choice);
 
 }  // namespace topknot::attention

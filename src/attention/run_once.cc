@@ -39,7 +39,7 @@ Result<HostAnswer> run_on_host(const Backend& backend, const HostProblem& p,
   HostAnswer answer{std::vector<float>(out_count(p), kNan), std::vector<float>(lse_count(p), kNan)};
   MlaArgs args = p.args;
   args.out = answer.out.data();
-  args.lse = answer.lse.data();
+  args.lse = p.with_lse ? answer.lse.data() : nullptr;
   TOPKNOT_TRY(const auto attention, planned(backend, p, resources));
   TOPKNOT_CHECK_OK(attention->run(args));
   return answer;
@@ -104,7 +104,7 @@ Result<HostAnswer> run_on_gpu(const Backend& backend, const HostProblem& p,
   TOPKNOT_CHECK_OK(device::fill(out.data(), HostProblem::kPoison, out_bytes, stream));
   TOPKNOT_CHECK_OK(device::fill(lse.data(), HostProblem::kPoison, lse_bytes, stream));
   args.out = out.data();
-  args.lse = lse.as<float>();
+  args.lse = p.with_lse ? lse.as<float>() : nullptr;
   args.stream = stream.get();
   TOPKNOT_TRY(const auto attention, planned(backend, p, resources));
   TOPKNOT_CHECK_OK(attention->run(args));

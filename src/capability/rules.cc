@@ -73,14 +73,18 @@ std::vector<Refusal> refusals(std::span<const Rule> rules, const Facts& asked) {
   return out;
 }
 
+Refusal refusal_of(const Missing& missing) {
+  return {.what = missing.what,
+          .needed = missing.needed,
+          .found = missing.found,
+          .because = missing.because,
+          .remedy = missing.remedy};
+}
+
 Candidate judge(const Implementation& implementation, const Facts& asked) {
   Candidate candidate{implementation.name, refusals(implementation.rules, asked)};
   if (implementation.missing != nullptr) {
-    candidate.refusals.push_back({.what = implementation.missing->what,
-                                  .needed = implementation.missing->needed,
-                                  .found = implementation.missing->found,
-                                  .because = implementation.missing->because,
-                                  .remedy = implementation.missing->remedy});
+    candidate.refusals.push_back(refusal_of(*implementation.missing));
   }
   return candidate;
 }

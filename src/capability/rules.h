@@ -107,6 +107,8 @@ struct Choice {
   std::vector<Candidate> candidates;
 };
 
+Refusal refusal_of(const Missing& missing);
+
 // What keeps an implementation from running as asked: every broken rule, and that it is missing.
 Candidate judge(const Implementation& implementation, const Facts& asked);
 

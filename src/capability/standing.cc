@@ -13,8 +13,20 @@ std::vector<Rule> rules_on(const Facts& device, std::span<const Rule> rules, boo
   return out;
 }
 
+// What code refuses when nothing but the device is known, without what it says of unknown facts.
+std::vector<Refusal> limits_on(const Facts& device, const ListEntry& entry) {
+  std::vector<Refusal> out;
+  if (!entry.limits) return out;
+  for (Refusal& each : entry.limits(device)) {
+    const auto fact = fact_from_name(each.what);
+    if (fact && device[*fact]) out.push_back(std::move(each));
+  }
+  return out;
+}
+
 // Whatever `later` takes on this device, `earlier` takes too.
 bool covers(const ListEntry& earlier, const ListEntry& later, const Facts& device) {
+  if (earlier.limits) return false;
   for (const Rule& wide : rules_on(device, earlier.rules, false)) {
     const bool met = std::any_of(later.rules.begin(), later.rules.end(), [&](const Rule& narrow) {
       return narrow.fact == wide.fact && implies(narrow.accepts, wide.accepts);
@@ -24,16 +36,45 @@ bool covers(const ListEntry& earlier, const ListEntry& later, const Facts& devic
   return true;
 }
 
+// Of two reasons why an entry cannot win, the one that tells more: the other may be another
+// device's.
+int telling(Standing::Fate fate) {
+  switch (fate) {
+    case Standing::Fate::kShadowed: return 2;
+    case Standing::Fate::kAbsent: return 1;
+    case Standing::Fate::kRefused:
+    case Standing::Fate::kCanWin: break;
+  }
+  return 0;
+}
+
 }  // namespace
+
+ListEntry entry_of(const Implementation& implementation) {
+  ListEntry entry{.name = implementation.name,
+                  .rules = implementation.rules,
+                  .description = implementation.description};
+  if (implementation.missing != nullptr)
+    entry.absent.push_back(refusal_of(*implementation.missing));
+  return entry;
+}
 
 std::vector<Standing> standings(std::span<const ListEntry> entries, const Facts& device) {
   std::vector<Standing> out;
   for (size_t i = 0; i < entries.size(); ++i) {
     Standing standing{.name = std::string(entries[i].name)};
     standing.refusals = refusals(rules_on(device, entries[i].rules, true), device);
-    if (!standing.refusals.empty()) standing.fate = Standing::Fate::kRefused;
+    for (Refusal& each : limits_on(device, entries[i])) {
+      standing.refusals.push_back(std::move(each));
+    }
+    if (!standing.refusals.empty()) {
+      standing.fate = Standing::Fate::kRefused;
+    } else if (!entries[i].absent.empty()) {
+      standing.fate = Standing::Fate::kAbsent;
+      standing.refusals = entries[i].absent;
+    }
     for (size_t j = 0; j < i && standing.fate == Standing::Fate::kCanWin; ++j) {
-      if (out[j].fate == Standing::Fate::kRefused) continue;
+      if (!out[j].refusals.empty()) continue;
       if (!covers(entries[j], entries[i], device)) continue;
       standing.fate = Standing::Fate::kShadowed;
       standing.by = out[j].name;
@@ -51,9 +92,7 @@ std::vector<Standing> dead_entries(std::span<const ListEntry> entries,
     const auto here = standings(entries, device);
     for (size_t i = 0; i < here.size(); ++i) {
       if (here[i].fate == Standing::Fate::kCanWin) wins[i] = true;
-      const bool keep =
-          worst[i].fate == Standing::Fate::kShadowed && here[i].fate != Standing::Fate::kShadowed;
-      if (!keep) worst[i] = here[i];
+      if (telling(here[i].fate) >= telling(worst[i].fate)) worst[i] = here[i];
     }
   }
   std::vector<Standing> dead;

@@ -11,7 +11,7 @@ constexpr Rule kHopper[] = {{Fact::kSm, exactly(90), "a"}, {Fact::kHeads, at_mos
 constexpr Rule kNarrow[] = {{Fact::kSm, at_least(80), "a"}, {Fact::kHeads, one_of(8, 64), "b"}};
 constexpr Rule kWide[] = {{Fact::kSm, at_least(80), "a"}};
 constexpr Rule kHuge[] = {{Fact::kSmemPerBlock, at_least(300000), "a"}};
-constexpr ListEntry kList[] = {
+const ListEntry kList[] = {
     {"hopper", kHopper}, {"narrow", kNarrow}, {"wide", kWide}, {"huge", kHuge}};
 
 Facts card(int sm, int64_t shared) {
@@ -40,6 +40,20 @@ TEST(Standing, DeadIsWhatWinsNowhere) {
   const auto on_hopper = dead_entries(kList, std::span(both, 1));
   ASSERT_EQ(on_hopper.size(), 2u);
   EXPECT_EQ(on_hopper[0].by, "hopper");
+}
+
+TEST(Standing, WhatIsAbsentKeepsItsPlaceAndShadowsNothing) {
+  const Missing missing = {"not written", "another"};
+  const ListEntry list[] = {entry_of({"later", "to come", kWide, &missing}), {"now", kWide}};
+  const auto on_90 = standings(list, card(90, 232448));
+  EXPECT_EQ(on_90[0].fate, Fate::kAbsent);
+  EXPECT_EQ(on_90[0].refusals.at(0).found, "none in this version");
+  EXPECT_EQ(on_90[1].fate, Fate::kCanWin);
+  EXPECT_EQ(standings(list, card(75, 65536))[0].fate, Fate::kRefused);
+  const Facts devices[] = {card(75, 65536), card(90, 232448)};
+  const auto dead = dead_entries(list, devices);
+  ASSERT_EQ(dead.size(), 1u);
+  EXPECT_EQ(dead[0].fate, Fate::kAbsent) << "where its rules hold, only the kernel is missing";
 }
 
 TEST(Standing, AnUnknownFactOfADeviceRefusesNothing) {

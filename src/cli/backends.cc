@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <memory>
 
+#include "attention/libraries.h"
 #include "attention/probe.h"
-#include "attention/registry.h"
 #include "base/strings.h"
 #include "base/thread_pool.h"
 #include "cli/commands.h"
+#include "cli/device_lists.h"
+#include "cli/device_options.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "device/cpu/host_facts.h"
@@ -17,28 +19,35 @@ namespace topknot::cli {
 namespace {
 
 struct BackendsOptions {
+  DeviceOptions device;
+  std::vector<std::string> libraries;
   bool probe = false;
   bool json = false;
 };
 
-Json attention_json() {
+Json rules_json(const attention::BackendEntry& entry) {
+  Json rules = Json::array();
+  for (const capability::Rule& rule : entry.rules) {
+    rules.push_back({{"fact", capability::fact_name(rule.fact)},
+                     {"accepts", capability::accepts_string(rule.fact, rule.accepts)},
+                     {"because", rule.because},
+                     {"remedy", rule.remedy}});
+  }
+  return rules;
+}
+
+Json attention_json(const attention::BackendList& backends) {
   Json list = Json::array();
-  for (const attention::RegistryEntry& entry : attention::registry()) {
+  for (const attention::BackendEntry& entry : backends.entries()) {
     Json json = {{"name", entry.name}, {"built", entry.backend != nullptr}};
     if (entry.backend == nullptr) {
-      json["remedy"] = cat("configure with -D", entry.built_when, "=ON");
-      list.push_back(std::move(json));
-      continue;
+      json["because"] = entry.absent.front().because;
+      json["remedy"] = entry.absent.front().remedy;
+    } else {
+      json["description"] = entry.description;
+      json["library"] = entry.library.empty() ? Json() : json_text(entry.library);
+      json["rules"] = rules_json(entry);
     }
-    json["description"] = entry.backend->description;
-    Json rules = Json::array();
-    for (const capability::Rule& rule : entry.backend->rules) {
-      rules.push_back({{"fact", capability::fact_name(rule.fact)},
-                       {"accepts", capability::accepts_string(rule.fact, rule.accepts)},
-                       {"because", rule.because},
-                       {"remedy", rule.remedy}});
-    }
-    json["rules"] = std::move(rules);
     list.push_back(std::move(json));
   }
   return list;
@@ -93,11 +102,15 @@ std::string attention_text(const Json& backends) {
   std::string out = "attention backends, best first\n";
   for (const Json& backend : backends) {
     if (!backend["built"].get<bool>()) {
-      out +=
-          fmt::format("  {:<15} not built: {}\n", text(backend["name"]), text(backend["remedy"]));
+      out += fmt::format("  {:<15} not there: {}; {}\n", text(backend["name"]),
+                         text(backend["because"]), text(backend["remedy"]));
       continue;
     }
     out += fmt::format("  {:<15} {}\n", text(backend["name"]), text(backend["description"]));
+    if (!backend["library"].is_null()) {
+      out += fmt::format("  {:<15}   library {}, which states its limits in code\n", "",
+                         text(backend["library"]));
+    }
     for (const Json& rule : backend["rules"]) {
       out += fmt::format("  {:<15}   {}: {} ({})\n", "", text(rule["fact"]), text(rule["accepts"]),
                          text(rule["because"]));
@@ -154,14 +167,15 @@ std::string to_text(const Json& json) {
   return out;
 }
 
-int list_backends(const BackendsOptions& o) {
-  Json json = {
-      {"attention", attention_json()}, {"kernels", kernels_json()}, {"devices", devices_json()}};
+int list_backends(const BackendsOptions& o, const attention::BackendList& backends) {
+  Json json = {{"attention", attention_json(backends)},
+               {"kernels", kernels_json()},
+               {"devices", devices_json()}};
   bool passed = true;
   if (o.probe) {
     ThreadPool pool(std::min(available_cores(), 2));  // as many as find a race, not all of a host
     Json results = Json::array();
-    for (const attention::ProbeResult& result : attention::probe_registry(&pool)) {
+    for (const attention::ProbeResult& result : attention::probe_all(backends, &pool)) {
       passed = passed && result.passed();
       results.push_back(probe_json(result));
     }
@@ -180,17 +194,47 @@ int list_backends(const BackendsOptions& o) {
   return kExitFailed;
 }
 
+int list_for_device(const BackendsOptions& o, const attention::BackendList& backends) {
+  const auto target = device_of(o.device);
+  if (!target) return report(target.error());
+  const Json json = device_lists_json(*target, backends);
+  if (o.json) {
+    write_json(json);
+  } else {
+    write_output(device_lists_text(json));
+  }
+  return 0;
+}
+
+int run(const BackendsOptions& o, bool one_device) {
+  const auto backends = attention::backends_with(o.libraries);
+  if (!backends) return report(backends.error());
+  return one_device ? list_for_device(o, *backends) : list_backends(o, *backends);
+}
+
 }  // namespace
 
 void add_backends(CLI::App* program, Action* action) {
   CLI::App* app =
       program->add_subcommand("backends", "List attention backends, kernels and devices");
   const auto o = std::make_shared<BackendsOptions>();
-  app->add_flag("--probe", o->probe, "run each backend on a small tile and compare");
+  CLI::Option* probe =
+      app->add_flag("--probe", o->probe, "run each backend on a small tile and compare");
+  CLI::Option* device =
+      app->add_option("--device", o->device.device,
+                      "every list of implementations in the order tried on this device, and what "
+                      "of it can never be chosen there: cpu, cuda:N, or a machine's name or file");
+  CLI::Option* devices = add_devices_option(app, &o->device.devices);
+  device->excludes(probe);
+  devices->excludes(probe);
+  add_library_option(app, &o->libraries);
   add_json_option(app, &o->json);
-  app->footer(
-      examples({"topknot backends", "topknot backends --probe", "topknot backends --json"}));
-  app->callback([o, action] { *action = [o] { return list_backends(*o); }; });
+  app->footer(examples({"topknot backends", "topknot backends --probe",
+                        "topknot backends --device rtx-pro-6000", "topknot backends --json"}));
+  app->callback([o, action, device, devices] {
+    const bool one = device->count() > 0 || devices->count() > 0;
+    *action = [o, one] { return run(*o, one); };
+  });
 }
 
 }  // namespace topknot::cli

@@ -41,6 +41,15 @@ CLI::Option* add_model_option(CLI::App* app, std::string* model) {
                          "GGUF file, any part of a split model, or its directory");
 }
 
+CLI::Option* add_library_option(CLI::App* app, std::vector<std::string>* libraries) {
+  return app
+      ->add_option("--backend-library", *libraries,
+                   "shared library with an attention backend, tried before all others or where it "
+                   "is placed (docs/backends.md); repeatable")
+      ->allow_extra_args(false)
+      ->type_name("PATH[,name=NAME][,before=NAME|,after=NAME]");
+}
+
 void add_override_option(CLI::App* app, std::vector<std::string>* overrides) {
   app->add_option("--override-kv", *overrides,
                   "KEY=TYPE:VALUE (int, float, bool, str) instead of the file's; repeatable")
@@ -72,6 +81,7 @@ void add_model_options(CLI::App* app, ContextOption context, ModelOptions* optio
       ->capture_default_str();
   app->add_option("--attention-backend", engine.attention_backend,
                   "a name of `topknot backends`; an error when it cannot run the model");
+  add_library_option(app, &engine.backend_libraries);
   app->add_option("--kernels", engine.kernels,
                   "instruction set: auto, avx512, avx2, portable, reference")
       ->capture_default_str();

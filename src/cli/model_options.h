@@ -21,6 +21,8 @@ struct ModelOptions {
 
 // -m/--model for commands that need nothing else of a model.
 CLI::Option* add_model_option(CLI::App* app, std::string* model);
+// --backend-library, the same words everywhere.
+CLI::Option* add_library_option(CLI::App* app, std::vector<std::string>* libraries);
 void add_override_option(CLI::App* app, std::vector<std::string>* overrides);
 void add_model_options(CLI::App* app, ContextOption context, ModelOptions* options);
 // --json, the same words everywhere.

@@ -4,9 +4,12 @@
 #include <cmath>
 #include <memory>
 
+#include "attention/libraries.h"
 #include "base/strings.h"
 #include "base/try.h"
+#include "cli/catalog_report.h"
 #include "cli/commands.h"
+#include "cli/device_options.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/plan_report.h"
@@ -21,48 +24,44 @@ struct PlanOptions {
   plan::PlanRequest request;
   double disk_gb_per_second = 0;
   std::string explain;
+  std::string catalog;
+  std::vector<std::string> libraries;
   std::vector<std::string> overrides;
   bool json = false;
 };
 
-struct Planned {
+// What is asked about: a file's headers, and a machine.
+struct Opened {
   gguf::ModelFile file;
   model::ModelConfig config;
   model::CheckedTensors tensors;
   device::Machine machine;
-  plan::Plan plan;
+
+  PlannedModel model() const { return {config, file.total_bytes(), machine}; }
 };
 
-// GPUs are asked only when one is meant: that makes a context on each of them.
-Result<device::Machine> machine_of(const PlanOptions& options) {
-  if (!options.devices.empty()) return device::read_machine(options.devices);
-  if (options.request.device.starts_with("cuda")) return device::this_machine();
-  return device::machine_of(device::host_facts(), {});
-}
-
-Result<Planned> make(PlanOptions options) {
+Result<Opened> open(const PlanOptions& options) {
   std::vector<gguf::Override> overrides;
   for (const std::string& text : options.overrides) {
     TOPKNOT_TRY(gguf::Override parsed, gguf::Override::parse(text));
     overrides.push_back(std::move(parsed));
   }
-  if (!(options.disk_gb_per_second >= 0 && options.disk_gb_per_second < 1e6)) {
-    return Error{.code = Code::kOutOfRange,
-                 .what = cat("--disk-rate ", options.disk_gb_per_second, " is out of range"),
-                 .fix = "GB of 10^9 bytes in a second, for instance 6.5"};
-  }
-  constexpr double kGb = 1e9;
-  options.request.disk_bytes_per_second =
-      static_cast<uint64_t>(std::llround(options.disk_gb_per_second * kGb));
-  TOPKNOT_TRY(device::Machine machine, machine_of(options));
+  TOPKNOT_TRY(device::Machine machine, machine_of({options.devices, options.request.device}));
   TOPKNOT_TRY(gguf::ModelFile file, gguf::ModelFile::open(options.model, overrides));
   TOPKNOT_TRY(model::ModelConfig config, model::read_config(file));
   TOPKNOT_TRY(model::CheckedTensors tensors, model::check_tensors(file, config));
-  TOPKNOT_TRY(plan::Plan plan, plan::make_plan(config, tensors, options.request, machine));
-  plan.notes.insert(plan.notes.begin(), tensors.notes.begin(), tensors.notes.end());
-  plan.notes.insert(plan.notes.begin(), config.notes.begin(), config.notes.end());
-  return Planned{std::move(file), std::move(config), std::move(tensors), std::move(machine),
-                 std::move(plan)};
+  return Opened{std::move(file), std::move(config), std::move(tensors), std::move(machine)};
+}
+
+Status set_disk_rate(double gb_per_second, plan::PlanRequest* request) {
+  if (!(gb_per_second >= 0 && gb_per_second < 1e6)) {
+    return Error{.code = Code::kOutOfRange,
+                 .what = cat("--disk-rate ", gb_per_second, " is out of range"),
+                 .fix = "GB of 10^9 bytes in a second, for instance 6.5"};
+  }
+  constexpr double kGb = 1e9;
+  request->disk_bytes_per_second = static_cast<uint64_t>(std::llround(gb_per_second * kGb));
+  return {};
 }
 
 // Operations by their whole name, or by its beginning: "linear" is every linear product.
@@ -86,9 +85,9 @@ Error no_operation(const plan::Plan& plan, const std::string& name) {
       .fix = near.empty() ? "give one of these names" : cat("did you mean '", near[0], "'?")};
 }
 
-int explain(const Planned& planned, const PlanOptions& options) {
-  const auto found = find_operations(planned.plan, options.explain);
-  if (found.empty()) return report(no_operation(planned.plan, options.explain));
+Result<int> explain(const plan::Plan& plan, const PlanOptions& options) {
+  const auto found = find_operations(plan, options.explain);
+  if (found.empty()) return no_operation(plan, options.explain);
   Json list = Json::array();
   std::string text;
   bool complete = true;
@@ -105,17 +104,36 @@ int explain(const Planned& planned, const PlanOptions& options) {
   return complete ? 0 : kExitFailed;
 }
 
-int run(const PlanOptions& options) {
-  const auto planned = make(options);
-  if (!planned) return report(planned.error());
-  if (!options.explain.empty()) return explain(*planned, options);
-  const PlannedModel model{planned->config, planned->file.total_bytes(), planned->machine};
+Result<int> ask_other_engine(const PlanOptions& options) {
+  TOPKNOT_TRY(const capability::Catalog catalog, capability::read_catalog(options.catalog));
+  TOPKNOT_TRY(const Opened opened, open(options));
+  TOPKNOT_TRY(
+      const plan::CatalogAnswer answer,
+      plan::ask_catalog(catalog, opened.config, opened.tensors, options.request, opened.machine));
   if (options.json) {
-    write_json(plan_json(planned->plan, model));
+    write_json(catalog_json(catalog, answer, opened.model()));
   } else {
-    write_output(plan_text(planned->plan, model));
+    write_output(catalog_text(catalog, answer, opened.model()));
   }
-  return planned->plan.complete() && planned->plan.memory.fits() ? 0 : kExitFailed;
+  return capability::all_chosen(answer.choices) ? 0 : kExitFailed;
+}
+
+Result<int> run(PlanOptions options) {
+  if (!options.catalog.empty()) return ask_other_engine(options);
+  TOPKNOT_TRY(options.request.backends, attention::backends_with(options.libraries));
+  TOPKNOT_CHECK_OK(set_disk_rate(options.disk_gb_per_second, &options.request));
+  TOPKNOT_TRY(const Opened opened, open(options));
+  TOPKNOT_TRY(plan::Plan plan,
+              plan::make_plan(opened.config, opened.tensors, options.request, opened.machine));
+  plan.notes.insert(plan.notes.begin(), opened.tensors.notes.begin(), opened.tensors.notes.end());
+  plan.notes.insert(plan.notes.begin(), opened.config.notes.begin(), opened.config.notes.end());
+  if (!options.explain.empty()) return explain(plan, options);
+  if (options.json) {
+    write_json(plan_json(plan, opened.model()));
+  } else {
+    write_output(plan_text(plan, opened.model()));
+  }
+  return plan.complete() && plan.memory.fits() ? 0 : kExitFailed;
 }
 
 void add_request_options(CLI::App* command, plan::PlanRequest* request) {
@@ -158,20 +176,35 @@ void add_plan(CLI::App* program, Action* action) {
   CLI::App* command = program->add_subcommand(
       "plan", "Say what would run a model on a machine, what it takes and what it costs");
   add_model_option(command, &options->model)->required();
-  command->add_option("--devices", options->devices,
-                      "a machine instead of this one: a name of docs/devices, or a file");
+  add_devices_option(command, &options->devices);
   add_request_options(command, &options->request);
   command->add_option("--disk-rate", options->disk_gb_per_second,
                       "GB/s that the model is read with; 0: the machine's");
   command->add_option("--explain", options->explain,
                       "print the whole reasoning for one operation, for instance \"linear Q4_K\"");
+  add_library_option(command, &options->libraries);
+  CLI::Option* catalog = command->add_option(
+      "--catalog", options->catalog,
+      "which of another engine's implementations would run the file, and why not: a name of "
+      "docs/catalog, or a file. --attention-backend is then a name of that engine");
+  // What no catalogue has a rule about.
+  for (const char* name : {"--ctx-size", "--threads", "--ubatch-size", "--kernels", "--disk-rate",
+                           "--backend-library", "--explain"}) {
+    catalog->excludes(command->get_option(name));
+  }
   add_override_option(command, &options->overrides);
   add_json_option(command, &options->json);
   command->footer(
       examples({"topknot plan -m model.gguf", "topknot plan -m model.gguf -c 8192 --json",
                 "topknot plan -m model.gguf --devices cpu-12-channel-server",
-                "topknot plan -m model.gguf --explain \"attention decode\""}));
-  command->callback([options, action] { *action = [options] { return run(*options); }; });
+                "topknot plan -m model.gguf --explain \"attention decode\"",
+                "topknot plan -m model.gguf --catalog llama.cpp-2026-08"}));
+  command->callback([options, action] {
+    *action = [options] {
+      const auto code = run(*options);
+      return code ? *code : report(code.error());
+    };
+  });
 }
 
 }  // namespace topknot::cli

@@ -10,24 +10,6 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 
-Json model_json(const PlannedModel& model) {
-  const model::ModelConfig& config = model.config;
-  return {{"name", json_text(config.name)},
-          {"architecture", config.architecture},
-          {"bytes", model.file_bytes},
-          {"layers", config.layers},
-          {"trained_context", config.context_length}};
-}
-
-Json machine_json(const plan::Plan& plan, const PlannedModel& model) {
-  const plan::Target& target = plan.target;
-  return {{"name", json_text(model.machine.name)},
-          {"device", target.device_name(0)},
-          {"device_name", json_text(target.device.name)},
-          {"sm", or_null(target.device.sm)},
-          {"tensor_parallel_size", target.ranks}};
-}
-
 Json attention_json(const plan::Plan& plan, const PlannedModel& model) {
   const auto chosen = [&](std::string_view name) -> Json {
     for (const plan::Operation& each : plan.operations) {
@@ -103,18 +85,39 @@ Json price_json(const plan::Price& price) {
 
 }  // namespace
 
+Json model_json(const PlannedModel& model) {
+  const model::ModelConfig& config = model.config;
+  return {{"name", json_text(config.name)},
+          {"architecture", config.architecture},
+          {"bytes", model.file_bytes},
+          {"layers", config.layers},
+          {"trained_context", config.context_length}};
+}
+
+Json machine_json(const plan::Target& target, const PlannedModel& model) {
+  return {{"name", json_text(model.machine.name)},
+          {"device", target.device_name(0)},
+          {"device_name", json_text(target.device.name)},
+          {"sm", or_null(target.device.sm)},
+          {"tensor_parallel_size", target.ranks}};
+}
+
+Json refusals_json(const std::vector<capability::Refusal>& refusals) {
+  Json out = Json::array();
+  for (const capability::Refusal& each : refusals) {
+    out.push_back({{"what", each.what},
+                   {"needed", each.needed},
+                   {"found", each.found},
+                   {"because", each.because},
+                   {"remedy", each.remedy}});
+  }
+  return out;
+}
+
 Json operation_json(const plan::Operation& operation) {
   Json candidates = Json::array();
-  for (const capability::Candidate& candidate : operation.choice.candidates) {
-    Json refusals = Json::array();
-    for (const capability::Refusal& each : candidate.refusals) {
-      refusals.push_back({{"what", each.what},
-                          {"needed", each.needed},
-                          {"found", each.found},
-                          {"because", each.because},
-                          {"remedy", each.remedy}});
-    }
-    candidates.push_back({{"name", candidate.name}, {"refusals", std::move(refusals)}});
+  for (const capability::Candidate& each : operation.choice.candidates) {
+    candidates.push_back({{"name", each.name}, {"refusals", refusals_json(each.refusals)}});
   }
   const bool chosen = operation.choice.chosen.has_value();
   return {{"operation", operation.name()},
@@ -129,7 +132,7 @@ Json plan_json(const plan::Plan& plan, const PlannedModel& model) {
   Json notes = Json::array();
   for (const std::string& each : plan.notes) notes.push_back(json_text(each));
   return {{"complete", plan.complete()},         {"fits", plan.memory.fits()},
-          {"model", model_json(model)},          {"machine", machine_json(plan, model)},
+          {"model", model_json(model)},          {"machine", machine_json(plan.target, model)},
           {"operations", std::move(operations)}, {"attention", attention_json(plan, model)},
           {"memory", memory_json(plan)},         {"price", price_json(plan.price)},
           {"notes", std::move(notes)},           {"warnings", plan.warnings}};

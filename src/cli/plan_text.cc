@@ -8,10 +8,6 @@
 namespace topknot::cli {
 namespace {
 
-std::string line(size_t indent, std::string_view text) {
-  return std::string(indent, ' ') + wrapped(text, indent, indent + 2) + '\n';
-}
-
 std::string thousands(double value) {
   constexpr const char* kUnits[] = {"", "K", "M", "G", "T", "P"};
   size_t unit = 0;
@@ -32,17 +28,7 @@ std::string bytes_or_unknown(const std::optional<uint64_t>& bytes) {
 }
 
 std::string summary(const plan::Plan& plan, const PlannedModel& model) {
-  const plan::Target& target = plan.target;
-  std::string out = line(
-      0, cat("model    ", model.config.architecture, " '", model.config.name, "', ",
-             human_bytes(model.file_bytes), ", trained context ", model.config.context_length));
-  const std::string many = target.ranks > 1 ? cat(target.ranks, " x ") : std::string();
-  out += line(
-      0, cat("machine  ",
-             model.machine.name == target.device.name ? std::string()
-                                                      : cat(printable(model.machine.name), ": "),
-             many, printable(target.device.name), " (", target.device_name(0),
-             target.device.sm ? cat(", sm_", *target.device.sm) : std::string(), ")"));
+  std::string out = model_text(model) + machine_text(plan.target, model);
   out += line(0, cat("plan     context ", plan.context, " x ", plan.sequences,
                      plan.sequences == 1 ? " sequence" : " sequences", ", ",
                      plan.sparse ? cat("sparse attention top-", model.config.indexer->topk)
@@ -151,6 +137,20 @@ std::string price_table(const plan::Price& price) {
 
 }  // namespace
 
+std::string model_text(const PlannedModel& model) {
+  return line(
+      0, cat("model    ", model.config.architecture, " '", model.config.name, "', ",
+             human_bytes(model.file_bytes), ", trained context ", model.config.context_length));
+}
+
+std::string machine_text(const plan::Target& target, const PlannedModel& model) {
+  const std::string many = target.ranks > 1 ? cat(target.ranks, " x ") : std::string();
+  const bool named = model.machine.name != target.device.name;
+  return line(0, cat("machine  ", named ? cat(printable(model.machine.name), ": ") : std::string(),
+                     many, printable(target.device.name), " (", target.device_name(0),
+                     target.device.sm ? cat(", sm_", *target.device.sm) : std::string(), ")"));
+}
+
 std::string plan_text(const plan::Plan& plan, const PlannedModel& model) {
   std::string out = summary(plan, model);
   for (const std::string& each : plan.warnings) out += line(0, cat("warning: ", each));
@@ -158,25 +158,36 @@ std::string plan_text(const plan::Plan& plan, const PlannedModel& model) {
   return out + operations_table(plan) + memory_table(plan) + price_table(plan.price);
 }
 
+std::string refusals_text(const std::vector<capability::Refusal>& refusals) {
+  std::string out;
+  for (const capability::Refusal& each : refusals) {
+    out += line(5, cat(each.what, ": needs ", each.needed, ", found ", each.found));
+    out += line(7, cat("because ", each.because));
+    if (!each.remedy.empty()) out += line(7, cat("try ", each.remedy));
+  }
+  return out;
+}
+
+std::string choice_text(const capability::Choice& choice) {
+  std::string out;
+  for (size_t i = 0; i < choice.candidates.size(); ++i) {
+    const capability::Candidate& each = choice.candidates[i];
+    const bool here = choice.chosen == i;
+    out += line(0, cat(i + 1, ". ", each.name,
+                       here                    ? ": chosen"
+                       : each.refusals.empty() ? ": could run; one before it was chosen"
+                                               : ": refused"));
+    out += refusals_text(each.refusals);
+  }
+  return out;
+}
+
 std::string explanation_text(const plan::Operation& operation) {
   const bool chosen = operation.choice.chosen.has_value();
   std::string out =
       line(0, cat(operation.name(), ": ", chosen ? operation.chosen() : "nothing can run it"));
   out += line(0, cat("asked: ", operation.asked.to_string()));
-  for (size_t i = 0; i < operation.choice.candidates.size(); ++i) {
-    const capability::Candidate& each = operation.choice.candidates[i];
-    const bool here = operation.choice.chosen == i;
-    out += line(0, cat(i + 1, ". ", each.name,
-                       here                    ? ": chosen"
-                       : each.refusals.empty() ? ": could run; one before it was chosen"
-                                               : ": refused"));
-    for (const capability::Refusal& refusal : each.refusals) {
-      out += line(5, cat(refusal.what, ": needs ", refusal.needed, ", found ", refusal.found));
-      out += line(7, cat("because ", refusal.because));
-      if (!refusal.remedy.empty()) out += line(7, cat("try ", refusal.remedy));
-    }
-  }
-  return out;
+  return out + choice_text(operation.choice);
 }
 
 }  // namespace topknot::cli

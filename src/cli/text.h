@@ -13,4 +13,7 @@ inline constexpr size_t kColumns = 100;
 // first begins at `column`.
 std::string wrapped(std::string_view text, size_t column, size_t indent);
 
+// A line behind `indent` blanks, and its further lines two columns deeper.
+std::string line(size_t indent, std::string_view text);
+
 }  // namespace topknot::cli

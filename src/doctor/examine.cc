@@ -142,7 +142,7 @@ class Examination {
   void probe_attention() {
     announce("probing attention backends");
     ThreadPool pool(std::min(available_cores(), kProbeThreads));
-    found_.probes = attention::probe_registry(&pool);
+    found_.probes = attention::probe_all(attention::BackendList(), &pool);
   }
 
   void examine_gpus() {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "attention/registry.h"
+#include "attention/libraries.h"
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/strings.h"
@@ -96,7 +96,7 @@ EngineInfo describe(const model::ModelConfig& config, const plan::Plan& plan,
   info.sparse = plan.sparse;
   info.attention_reason = plan.attention_reason;
   info.index_topk = plan.sparse ? config.indexer->topk : 0;
-  info.attention_backend = attention::chosen_backend(plan.attention).name;
+  info.attention_backend = plan.attention_backend->name;
   info.kernels = plan.kernels;
   info.dtype = capability::activation_name(plan.dtype);
   info.kv_cache_dtype = capability::kv_format_name(plan.cache.format);
@@ -122,12 +122,13 @@ const std::vector<int32_t>& Engine::stop_tokens() const { return state_->tokens.
 
 Result<Engine> Engine::open(const EngineOptions& options) {
   TOPKNOT_TRY(const auto overrides, parse_overrides(options.override_kv));
+  plan::PlanRequest request;
+  TOPKNOT_TRY(request.backends, attention::backends_with(options.backend_libraries));
   TOPKNOT_TRY(gguf::ModelFile file, gguf::ModelFile::open(options.model, overrides));
   TOPKNOT_TRY(const std::vector<std::string> added, added_keys(options.model, overrides));
   TOPKNOT_TRY(model::ModelConfig config, model::read_config(file));
   TOPKNOT_TRY(const model::CheckedTensors tensors, model::check_tensors(file, config));
   const device::HostFacts host = device::host_facts();
-  plan::PlanRequest request;
   request.dtype = options.dtype;
   request.kv_cache_dtype = options.kv_cache_dtype;
   request.attention_backend = options.attention_backend;

@@ -2,7 +2,6 @@
 
 #include <numeric>
 
-#include "attention/registry.h"
 #include "base/assert.h"
 #include "base/try.h"
 #include "ops/cpu/cpu_ops.h"
@@ -34,8 +33,8 @@ Status Runner::prepare(const model::Weights& weights) {
   const attention::Resources host{.pool = &pool_, .kernels = kernels};
   ops_ = reference ? ops::make_reference_ops() : ops::make_cpu_ops(*kernels, &pool_);
   TOPKNOT_TRY(attention_,
-              attention::chosen_backend(plan_.attention)
-                  .create({config_.heads, config_.kv_lora_rank, config_.qk_rope_head_dim}, host));
+              plan_.attention_backend->create(
+                  {config_.heads, config_.kv_lora_rank, config_.qk_rope_head_dim}, host));
   if (plan_.sparse) {
     const attention::IndexerShape shape = plan::indexer_shape(config_, plan_.ubatch, plan_.context);
     indexer_ = reference ? attention::make_reference_indexer(shape)

@@ -29,10 +29,13 @@ void read_bf16(const std::byte* in, int64_t count, float* values) {
   }
 }
 
-// NaN is left out: it is encoded as itself.
+// NaN if one of them is.
 float largest_magnitude(const float* values, int64_t count) {
   float largest = 0;
-  for (int64_t i = 0; i < count; ++i) largest = std::fmax(largest, std::fabs(values[i]));
+  for (int64_t i = 0; i < count; ++i) {
+    if (!(std::fabs(values[i]) <= largest)) largest = std::fabs(values[i]);
+    if (std::isnan(largest)) break;
+  }
   return largest;
 }
 
@@ -43,7 +46,7 @@ void write_fp8_ds(const CacheRows& rows, const float* values, std::byte* out) {
     const float* in = values + g * kFp8Group;
     const int64_t count = std::min(kFp8Group, scaled - g * kFp8Group);
     const float largest = largest_magnitude(in, count);
-    const float scale = largest > 0 ? largest / kLargestE4m3 : 1;
+    const float scale = std::isnan(largest) ? NAN : largest > 0 ? largest / kLargestE4m3 : 1;
     for (int64_t i = 0; i < count; ++i) {
       out[g * kFp8Group + i] = static_cast<std::byte>(tensor::f32_to_e4m3(in[i] / scale));
     }
@@ -67,9 +70,7 @@ void write_q8_0(const CacheRows& rows, const float* values, std::byte* out) {
   for (int64_t begin = 0; begin < rows.width; begin += kQ8Block, out += kQ8BlockBytes) {
     const int64_t count = std::min(kQ8Block, rows.width - begin);
     const float* in = values + begin;
-    const bool none = std::any_of(in, in + count, [](float v) { return std::isnan(v); });
-    const uint16_t scale_bits =
-        tensor::f32_to_f16(none ? NAN : largest_magnitude(in, count) / kLargestQ8);
+    const uint16_t scale_bits = tensor::f32_to_f16(largest_magnitude(in, count) / kLargestQ8);
     const float scale = tensor::f16_to_f32(scale_bits);
     std::memcpy(out, &scale_bits, 2);
     for (int64_t i = 0; i < kQ8Block; ++i) {

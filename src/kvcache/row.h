@@ -37,7 +37,8 @@ struct CacheRows {
 };
 
 // Writes `width` fp32 values as one row of the cache's format, rounded to nearest even. fp8_ds and
-// q8_0 scale each group to its largest magnitude; a NaN in a group of q8_0 makes all of it NaN.
+// q8_0 scale each group to its largest magnitude; a NaN makes all of its group NaN, through the
+// scale: kernels may read the element itself as a number.
 void write_row(const CacheRows& rows, int64_t slot, const float* values);
 // Reads a row back as fp32.
 void read_row(const CacheRows& rows, int64_t slot, float* values);

@@ -97,7 +97,7 @@ TEST(Row, NanStaysNan) {
     read_row(held.rows, 2, out.data());
     EXPECT_TRUE(std::isnan(out[3])) << kv_format_name(format);
     EXPECT_TRUE(std::isnan(out[70])) << kv_format_name(format);
-    EXPECT_FALSE(std::isnan(out[40])) << kv_format_name(format);
+    EXPECT_EQ(std::isnan(out[40]), format == KvFormat::kFp8Ds) << "of the first group of fp8_ds";
   }
 }
 

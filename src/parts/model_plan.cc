@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "attention/libraries.h"
 #include "attention/registry.h"
 #include "base/strings.h"
 #include "base/try.h"
@@ -181,12 +182,13 @@ Result<ModelPlan> plan_model(const PlanOptions& options) {
     TOPKNOT_TRY(gguf::Override parsed, gguf::Override::parse(text));
     overrides.push_back(std::move(parsed));
   }
+  plan::PlanRequest request = request_of(options);
+  TOPKNOT_TRY(request.backends, attention::backends_with(options.backend_libraries));
   TOPKNOT_TRY(const device::Machine machine, find_machine(options.machine, options.device));
   TOPKNOT_TRY(const gguf::ModelFile file, gguf::ModelFile::open(options.model, overrides));
   TOPKNOT_TRY(const model::ModelConfig config, model::read_config(file));
   TOPKNOT_TRY(const model::CheckedTensors tensors, model::check_tensors(file, config));
-  TOPKNOT_TRY(const plan::Plan plan,
-              plan::make_plan(config, tensors, request_of(options), machine));
+  TOPKNOT_TRY(const plan::Plan plan, plan::make_plan(config, tensors, request, machine));
   ModelPlan out = plain(plan, config, machine.name);
   for (const auto* list : {&config.notes, &tensors.notes, &plan.notes}) {
     out.notes.insert(out.notes.end(), list->begin(), list->end());

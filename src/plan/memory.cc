@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "attention/registry.h"
 #include "base/assert.h"
 #include "base/checked_math.h"
 #include "base/strings.h"
@@ -65,15 +64,6 @@ RankShare widest(RankShare share, const RankShare& first) {
   return share;
 }
 
-int64_t backend_workspace(const std::string& name, const attention::MlaShape& shape, int threads) {
-  for (const attention::RegistryEntry& entry : attention::registry()) {
-    if (entry.name == name && entry.backend != nullptr) {
-      return entry.backend->workspace_bytes(shape, threads);
-    }
-  }
-  return 0;
-}
-
 // Buffers of a step: those of the forward pass, of the operations, of the indexer and of attention,
 // and the hidden states and logits that the engine keeps.
 uint64_t workspace_of_rank(const ModelConfig& rank, const CheckedTensors& tensors,
@@ -87,8 +77,10 @@ uint64_t workspace_of_rank(const ModelConfig& rank, const CheckedTensors& tensor
     bytes += attention::indexer_workspace_bytes(
         indexer_shape(rank, request.ubatch, request.context), threads);
   }
-  bytes += backend_workspace(request.attention_backend,
-                             {rank.heads, rank.kv_lora_rank, rank.qk_rope_head_dim}, threads);
+  if (request.attention_backend != nullptr) {
+    bytes += request.attention_backend->workspace_bytes(
+        {rank.heads, rank.kv_lora_rank, rank.qk_rope_head_dim}, threads);
+  }
   bytes += (request.ubatch * rank.hidden + tensors.vocab) * static_cast<int64_t>(kFloatBytes);
   return as_bytes(bytes);
 }

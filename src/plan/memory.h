@@ -9,10 +9,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "attention/attention.h"
 #include "attention/indexer/indexer.h"
 #include "base/checked_math.h"
 #include "kvcache/cache.h"
@@ -62,8 +64,8 @@ struct MemoryRequest {
   kvcache::CacheShape cache;
   int64_t context = 0, sequences = 1, ubatch = 0;
   int threads = 1;
-  std::string attention_backend;  // the chosen one's name; empty: none was
-  bool reference = false;         // scalar loops need no scratch of their own
+  std::shared_ptr<const attention::Backend> attention_backend;  // the chosen one; null: none was
+  bool reference = false;  // scalar loops need no scratch of their own
 };
 
 MemoryPlan measure_memory(const model::ModelConfig& config, const model::CheckedTensors& tensors,

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "attention/indexer/implementations.h"
-#include "attention/registry.h"
 #include "base/strings.h"
 #include "capability/device_facts.h"
 #include "comm/implementations.h"
@@ -89,7 +88,7 @@ class Resolver {
 
   void add_attention(std::string_view name) {
     const Facts asked = attention_facts(config_, request_, target_);
-    Choice choice = attention::select_backend(asked, request_.attention_backend);
+    Choice choice = request_.backends->select(asked, request_.attention_backend);
     choice.operation = cat(request_.sparse ? "sparse " : "dense ", "MLA ", name);
     out_.push_back({std::move(choice), asked});
     out_.back().choice.operation = std::string(name);

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attention/backend_list.h"
 #include "capability/rules.h"
 #include "kvcache/cache.h"
 #include "model/config.h"
@@ -41,9 +42,10 @@ struct OperationRequest {
   bool sparse = false;
   kvcache::KvFormat format = kvcache::KvFormat::kBf16;
   capability::ActivationType dtype = capability::ActivationType::kF32;
-  std::string attention_backend;  // empty: chosen
-  std::string kernels;            // "auto", or a name of the host's loops
-  int64_t heads = 0;              // on the rank that has most
+  const attention::BackendList* backends = nullptr;  // that attention is chosen from
+  std::string attention_backend;                     // empty: chosen
+  std::string kernels;                               // "auto", or a name of the host's loops
+  int64_t heads = 0;                                 // on the rank that has most
   int64_t indexer_workspace_bytes = 0;
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "attention/indexer/indexer.h"
-#include "attention/registry.h"
 #include "base/checked_math.h"
 #include "base/strings.h"
 #include "base/try.h"
@@ -58,31 +57,6 @@ kvcache::CacheShape cache_shape(const model::ModelConfig& config, bool sparse, K
     shape.layer_has_index[static_cast<size_t>(layer)] = sparse && config.has_own_indexer(layer);
   }
   return shape;
-}
-
-Status check_ranges(const PlanRequest& request) {
-  if (request.threads < 0 || request.threads > kMaxThreads) {
-    return Error{.code = Code::kOutOfRange,
-                 .what = cat(request.threads, " threads are out of range"),
-                 .where = "-t, --threads",
-                 .why = cat("needed: 1 to ", kMaxThreads),
-                 .fix = cat("-t 1 to ", kMaxThreads, ", or 0 for every core")};
-  }
-  if (request.ubatch < 1 || request.ubatch > kMaxUbatch) {
-    return Error{.code = Code::kOutOfRange,
-                 .what = cat("a step of ", request.ubatch, " tokens is out of range"),
-                 .where = "-ub, --ubatch-size",
-                 .why = cat("needed: 1 to ", kMaxUbatch),
-                 .fix = cat("--ubatch-size 1 to ", kMaxUbatch)};
-  }
-  if (request.sequences < 1 || request.sequences > kMaxSequences) {
-    return Error{.code = Code::kOutOfRange,
-                 .what = cat(request.sequences, " sequences are out of range"),
-                 .where = "-np, --parallel",
-                 .why = cat("needed: 1 to ", kMaxSequences),
-                 .fix = cat("--parallel 1 to ", kMaxSequences)};
-  }
-  return {};
 }
 
 // Names of one option, checked before anything is resolved: a name that does not exist is no
@@ -176,7 +150,7 @@ class Planner {
   Status check_backend_name() const {
     if (request_.attention_backend.empty()) return {};
     const Facts asked = attention_facts(config_, operation_request(format_), plan_.target);
-    const Choice choice = attention::select_backend(asked, request_.attention_backend);
+    const Choice choice = request_.backends.select(asked, request_.attention_backend);
     const auto named = [&](const Candidate& each) {
       return each.name == request_.attention_backend;
     };
@@ -202,6 +176,7 @@ class Planner {
     request.sparse = plan_.sparse;
     request.format = format;
     request.dtype = plan_.dtype;
+    request.backends = &request_.backends;
     request.attention_backend = request_.attention_backend;
     request.kernels = request_.kernels;
     request.heads = heads_;
@@ -222,6 +197,8 @@ class Planner {
       if (each.name() == kAttentionDecode) plan_.attention = each.choice;
       if (each.name() == kNorms) plan_.kernels = each.chosen();
     }
+    plan_.attention_backend =
+        plan_.attention.chosen ? request_.backends.chosen(plan_.attention) : nullptr;
   }
 
   MemoryRequest memory_request() const {
@@ -233,9 +210,7 @@ class Planner {
     request.ubatch = plan_.ubatch;
     request.threads = plan_.threads;
     request.reference = plan_.kernels == "reference";
-    if (plan_.attention.chosen) {
-      request.attention_backend = plan_.attention.candidates[*plan_.attention.chosen].name;
-    }
+    request.attention_backend = plan_.attention_backend;
     return request;
   }
 
@@ -299,7 +274,7 @@ class Planner {
       shape.format = format;
       if (shape.bytes_per_token() >= plan_.cache.bytes_per_token()) continue;
       const Facts asked = attention_facts(config_, operation_request(format), plan_.target);
-      if (attention::select_backend(asked).chosen) out.push_back(format);
+      if (request_.backends.select(asked).chosen) out.push_back(format);
     }
     return out;
   }
@@ -314,6 +289,31 @@ class Planner {
 };
 
 }  // namespace
+
+Status check_ranges(const PlanRequest& request) {
+  if (request.threads < 0 || request.threads > kMaxThreads) {
+    return Error{.code = Code::kOutOfRange,
+                 .what = cat(request.threads, " threads are out of range"),
+                 .where = "-t, --threads",
+                 .why = cat("needed: 1 to ", kMaxThreads),
+                 .fix = cat("-t 1 to ", kMaxThreads, ", or 0 for every core")};
+  }
+  if (request.ubatch < 1 || request.ubatch > kMaxUbatch) {
+    return Error{.code = Code::kOutOfRange,
+                 .what = cat("a step of ", request.ubatch, " tokens is out of range"),
+                 .where = "-ub, --ubatch-size",
+                 .why = cat("needed: 1 to ", kMaxUbatch),
+                 .fix = cat("--ubatch-size 1 to ", kMaxUbatch)};
+  }
+  if (request.sequences < 1 || request.sequences > kMaxSequences) {
+    return Error{.code = Code::kOutOfRange,
+                 .what = cat(request.sequences, " sequences are out of range"),
+                 .where = "-np, --parallel",
+                 .why = cat("needed: 1 to ", kMaxSequences),
+                 .fix = cat("--parallel 1 to ", kMaxSequences)};
+  }
+  return {};
+}
 
 bool Plan::complete() const {
   return std::all_of(operations.begin(), operations.end(),

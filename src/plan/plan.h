@@ -7,9 +7,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "attention/backend_list.h"
 #include "capability/rules.h"
 #include "device/machine.h"
 #include "kvcache/cache.h"
@@ -30,7 +32,8 @@ inline constexpr int64_t kMaxSequences = 1 << 16;
 struct PlanRequest {
   std::string dtype = "auto";
   std::string kv_cache_dtype = "auto";
-  std::string attention_backend;  // empty: chosen
+  attention::BackendList backends;  // that attention is chosen from
+  std::string attention_backend;    // empty: chosen
   std::string kernels = "auto";
   std::string device;  // "cpu", "cuda:N"; empty: the machine's first
   bool dense = false;
@@ -42,11 +45,15 @@ struct PlanRequest {
   uint64_t disk_bytes_per_second = 0;  // 0: the machine's, which may be unknown
 };
 
+// Threads, tokens of a step and sequences within their limits.
+Status check_ranges(const PlanRequest& request);
+
 struct Plan {
   bool sparse = false;
   std::string attention_reason;
-  capability::Choice attention;  // of decode
-  std::string kernels;           // of host operations; empty elsewhere
+  capability::Choice attention;                                 // of decode
+  std::shared_ptr<const attention::Backend> attention_backend;  // the chosen one, or null
+  std::string kernels;  // of host operations; empty elsewhere
   capability::ActivationType dtype = capability::ActivationType::kF32;
   kvcache::CacheShape cache;
   int64_t context = 0;

@@ -2,8 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include "attention/registry.h"
-
 namespace topknot::plan {
 namespace {
 
@@ -58,7 +56,7 @@ TEST(Plan, ChoosesSparseAttentionAndTheTrainedContextWhenMemoryAllows) {
   EXPECT_TRUE(plan->sparse);
   EXPECT_TRUE(plan->complete());
   EXPECT_TRUE(check_runnable(*plan, {}));
-  EXPECT_EQ(attention::chosen_backend(plan->attention).name, "cpu_simd");
+  EXPECT_EQ(plan->attention_backend->name, "cpu_simd");
   EXPECT_EQ(plan->kernels, "avx2");
   EXPECT_EQ(plan->context, 16'384);
   EXPECT_EQ(plan->cache_bytes, 16'384 * kPerToken);

@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 import gguf_files
-from program import (EXIT, GOLDEN, MICRO, MODELS, PROGRAM, TEST_MODELS, TINY, inspect_json, succeed,
-                     topknot)
+from program import (EXIT, GOLDEN, MICRO, MODELS, PROGRAM, ROOT, TEST_MODELS, TINY, inspect_json,
+                     succeed, topknot)
 
 COMMANDS = ["run", "inspect", "plan", "perplexity", "tokenize", "backends", "doctor", "synth"]
 
@@ -246,6 +246,52 @@ def test_the_table_is_on_standard_output_and_progress_is_not(text):
 
 # backends
 
+def lists_of(*options):
+    """By operation: each entry's name, standing, and what shadows it or the facts that refuse."""
+    got = json.loads(succeed("backends", *options, "--json").out)
+    for each in got["lists"]:
+        for entry in each["entries"]:
+            assert set(entry) == {"name", "description", "standing", "shadowed_by", "refusals",
+                                  "open_rules"}
+    return {each["operations"]: [
+        (e["name"], e["standing"], e["shadowed_by"] or [r["what"] for r in e["refusals"]])
+        for e in each["entries"]] for each in got["lists"]}
+
+
+def test_the_lists_of_a_device_say_what_can_never_win():
+    on_cpu = lists_of("--device", "cpu-16-core-desktop")
+    assert on_cpu["attention"][-2:] == [("cpu_simd", "can_win", []),
+                                        ("cpu_reference", "shadowed", "cpu_simd")]
+    assert ("avx2", "shadowed", "avx512") in on_cpu["norms and activations, rope"]
+    assert ("reference", "can_win", []) in on_cpu["indexer scores"], "no bound of its workspace"
+    on_gpu = lists_of("--device", "rtx-pro-6000")
+    assert list(on_gpu) == list(on_cpu) and "top-k" in on_gpu
+    assert ("cpu_simd", "refused", ["device"]) in on_gpu["attention"]
+    assert ("nccl", "absent", ["kernel"]) in on_gpu["collectives"]
+    assert on_gpu["sampling"] == [("host", "can_win", [])], "on every device"
+
+
+def test_the_device_of_the_lists_is_named_as_for_a_plan(tmp_path):
+    file = tmp_path / "mine.json"
+    file.write_text((ROOT / "docs/devices/rtx-pro-6000.json").read_text())
+    by_file = lists_of("--device", file)
+    assert by_file == lists_of("--devices", file) == lists_of("--device", "rtx-pro-6000")
+    assert by_file == lists_of("--devices", "rtx-pro-6000", "--device", "cuda:0")
+    assert lists_of("--device", "cpu")["attention"] == lists_of("--devices",
+                                                                "cpu-16-core-desktop")["attention"]
+    text = succeed("backends", "--device", file).out
+    assert "sm=120" in text and max(len(line) for line in text.splitlines()) <= 100
+    assert "needs exactly cpu, found cuda (it runs on the host)" in text
+    assert "never, unless it is named: cpu_simd" in succeed("backends", "--device", "cpu").out
+    wrong = topknot("backends", "--device", "rtx-pro-600")
+    assert wrong.returncode == EXIT["not_found"] and "'rtx-pro-6000'" in wrong.err
+    wrong = topknot("backends", "--device", "cuda:x")
+    assert wrong.returncode == EXIT["usage"] and "'cuda:x' is not a device" in wrong.err
+    wrong = topknot("backends", "--devices", "rtx-pro-6000", "--device", "cuda:1")
+    assert wrong.returncode == EXIT["not_found"] and "no cuda:1" in wrong.err
+    assert topknot("backends", "--device", "cpu", "--probe").returncode == EXIT["usage"]
+
+
 def test_backends_are_listed_with_their_limits():
     got = json.loads(succeed("backends", "--json").out)
     names = [each["name"] for each in got["attention"]]
@@ -255,7 +301,7 @@ def test_backends_are_listed_with_their_limits():
             assert each["description"] and all(
                 rule["accepts"] and rule["because"] for rule in each["rules"])
         else:
-            assert "configure with" in each["remedy"]
+            assert each["because"] and each["remedy"]
     assert any(kernels["available"] for kernels in got["kernels"])
     assert got["devices"]["cpu"]["cores"] >= 1
     assert got["devices"]["cuda"]["devices"] or got["devices"]["cuda"]["problem"]

@@ -16,21 +16,6 @@ COLUMNS = 100
 REFUSAL_KEYS = {"what", "needed", "found", "because", "remedy"}
 
 
-@pytest.fixture(scope="session")
-def published(tmp_path_factory):
-    """Headers of published models at full size, by name of their preset."""
-    made = {}
-
-    def make(name):
-        if name not in made:
-            folder = tmp_path_factory.mktemp(name)
-            succeed("synth", "--like", name, "--headers-only", "-o", folder / "model")
-            made[name] = sorted(folder.glob("*.gguf"))[0]
-        return made[name]
-
-    return make
-
-
 # File of the expected output, model (a path, or a preset), options, exit code.
 CASES = [
     ("tiny-cpu", TINY, ["--devices", "cpu-16-core-desktop"], 0),

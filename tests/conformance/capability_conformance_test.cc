@@ -260,23 +260,6 @@ TEST(Catalogues, AnswerEveryMachineCompletely) {
   }
 }
 
-// An entry of our own list that can win on no machine is a mistake. cpu_reference is meant to be
-// reached by name only: it is what the others are compared with, so the one before it takes all it
-// takes.
-TEST(DeadEntries, OnlyTheReferenceCannotWin) {
-  std::vector<ListEntry> entries;
-  for (const attention::RegistryEntry& entry : attention::registry()) {
-    if (entry.backend != nullptr) entries.push_back({entry.name, entry.backend->rules});
-  }
-  std::vector<Facts> devices;
-  for (const std::string& machine : device::machine_names()) devices.push_back(device_of(machine));
-  const auto dead = dead_entries(entries, devices);
-  ASSERT_EQ(dead.size(), 1u);
-  EXPECT_EQ(dead[0].name, "cpu_reference");
-  EXPECT_EQ(dead[0].fate, Standing::Fate::kShadowed);
-  EXPECT_EQ(dead[0].by, "cpu_simd");
-}
-
 TEST(DeadEntries, OfOtherEnginesAreKnownOnOneCard) {
   const CatalogOperation attention = read_catalog("vllm-2026-02").value().operations.at(0);
   std::vector<std::vector<Rule>> rules;

@@ -4,6 +4,7 @@
 usage: examples_test.py CMAKE GENERATOR BUILD_DIR CXX sanitizers=LIST
 """
 import glob
+import json
 import os
 import re
 import subprocess
@@ -26,6 +27,16 @@ def check_length():
             lines = len(file.readlines())
         if lines > MAX_LINES:
             sys.exit(f"{path}: {lines} lines; at most {MAX_LINES}")
+
+
+def check_backend_library(prefix, built):
+    """The library answers for a model through the program that it was built beside."""
+    shown = tree.output_of(os.path.join(prefix, "bin", "topknot"), "run", "-m", tree.TINY_MODEL,
+                           "--backend-library", os.path.join(built, "libscalar_mla.so"), "-p",
+                           "Who wrote Emma?", "--temp", "0", "--json", env={})
+    answer = json.loads(shown)
+    if answer["attention_backend"] != "scalar_mla" or "Jane Austen" not in answer["text"]:
+        sys.exit(f"backend_library: the model answered {shown!r}")
 
 
 def main(cmake, generator, build, compiler, sanitizers):
@@ -66,6 +77,10 @@ def main(cmake, generator, build, compiler, sanitizers):
                "select_backend", "h2000")
         expect(0, [r"^cpu_simd: largest difference from the definition \d\.\de-0[5-9]$"],
                "sparse_decode")
+        library = os.path.join(folder, "library")
+        tree.build_consumer(cmake, generator, compiler, os.path.join(EXAMPLES, "backend_library"),
+                            library, prefix)
+        check_backend_library(prefix, library)
     return 0
 
 

@@ -104,9 +104,9 @@ int64_t workspace_bytes(const MlaShape& shape, int) {
 const Backend& backend();
 
 const Backend& backend() {
-  static constexpr Backend kBackend = {"cpu_reference",
-                                       "scalar, double sums; any shape; the oracle of the others",
-                                       kRules, create, workspace_bytes};
+  static const Backend kBackend = {"cpu_reference",
+                                   "scalar, double sums; any shape; the oracle of the others",
+                                   kRules, create, workspace_bytes};
   return kBackend;
 }
 

@@ -181,7 +181,7 @@ int64_t workspace_bytes(const MlaShape& shape, int threads) {
 const Backend& backend();
 
 const Backend& backend() {
-  static constexpr Backend kBackend = {
+  static const Backend kBackend = {
       "cpu_simd", "all heads of a gathered tile at once; reads only the selected rows", kRules,
       create, workspace_bytes};
   return kBackend;

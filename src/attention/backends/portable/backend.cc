@@ -210,7 +210,7 @@ int64_t workspace_bytes(const MlaShape& shape, int /*threads*/) {
 const Backend& backend();
 
 const Backend& backend() {
-  static constexpr Backend kBackend = {
+  static const Backend kBackend = {
       "portable",      "mma.sync tiles of 16 to 64 heads; reads only the selected rows",
       kRules,          create,
       workspace_bytes, ActivationType::kBf16};
