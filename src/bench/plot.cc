@@ -10,8 +10,8 @@
 namespace topknot::bench {
 namespace {
 
-constexpr double kWidth = 900;
-constexpr double kLabels = 330;  // left of the axis
+constexpr double kWidth = 960;
+constexpr double kLabels = 390;  // left of the axis
 constexpr double kRight = 70;    // for the number behind the longest bar
 constexpr double kRowHeight = 30;
 constexpr double kTop = 64;
