@@ -80,7 +80,6 @@ def main(cmake, generator, build, compiler, sanitizers):
         check_headers_stand_alone(prefix, compiler)
         check_exports(prefix)
         check_program(prefix, folder)
-        check_backend_library(configure, cmake, prefix, folder, here)
     return 0
 
 
