@@ -42,6 +42,11 @@ foreach(target topknot libtopknot)
   target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)
 endforeach()
 install(TARGETS topknot RUNTIME_DEPENDENCY_SET topknot_needs RUNTIME)
+if(TARGET topknot_kernels)
+  add_dependencies(product topknot_kernels)
+  target_link_options(topknot_kernels PRIVATE LINKER:--disable-new-dtags)
+  install(TARGETS topknot_kernels RUNTIME_DEPENDENCY_SET topknot_needs LIBRARY)
+endif()
 install(TARGETS libtopknot EXPORT topknotTargets RUNTIME_DEPENDENCY_SET topknot_needs LIBRARY)
 # Data files found by name beside the program (base/data_files.h): facts of machines, and what other
 # engines accept. The build tree looks like the install tree.

@@ -41,8 +41,8 @@ add_custom_target(device-bundle
   COMMAND ${CMAKE_COMMAND} -E rm -rf ${bundle}
   COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${bundle} --strip
           --component device-bundle
-  DEPENDS topknot libtopknot
   COMMENT "Copying the program and its libraries to ${bundle}" VERBATIM)
+add_dependencies(device-bundle product)
 
 string(TOLOWER "${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR}" system)
 set(CPACK_GENERATOR TGZ DEB)

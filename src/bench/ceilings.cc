@@ -7,6 +7,7 @@
 #include "device/cuda/cuda_error.h"
 #include "device/cuda/cuda_facts.h"
 #include "device/cuda/gpu.h"
+#include "device/cuda/read_bytes.h"
 
 namespace topknot::bench {
 namespace {
@@ -22,14 +23,17 @@ Result<double> measure_read(const device::CudaDevice& gpu, const device::Stream&
       const device::DeviceBuffer data,
       device::DeviceBuffer::allocate(gpu.index, static_cast<size_t>(bytes), "the read benchmark"));
   TOPKNOT_TRY(const device::DeviceBuffer sink,
-              device::DeviceBuffer::allocate(gpu.index, sizeof(unsigned), "a sum"));
+              device::DeviceBuffer::allocate(gpu.index, sizeof(uint32_t), "a sum"));
   const auto handle = static_cast<cudaStream_t>(stream.get());
   TOPKNOT_CHECK_OK(device::cuda_status(launch_random_f32(data.as<float>(), bytes / 4, 1, handle),
                                        gpu.index, "cannot fill memory"));
   TOPKNOT_TRY(const double us, median_us(stream, 1, [&](int) {
                 return device::cuda_status(
-                    launch_read_all(data.data(), bytes, gpu.sm_count * kReadBlocksPerSm,
-                                    sink.as<unsigned>(), handle),
+                    device::launch_read_bytes({.data = data.as<uint32_t>(),
+                                               .words = static_cast<uint64_t>(bytes) / 4,
+                                               .sum = sink.as<uint32_t>(),
+                                               .blocks = gpu.sm_count * kReadBlocksPerSm},
+                                              handle),
                     gpu.index, "cannot measure reads");
               }));
   return static_cast<double>(bytes) / us * 1e6;

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
+#include <optional>
 
+#include "base/new_file.h"
 #include "base/progress.h"
 #include "base/strings.h"
 #include "base/try.h"
@@ -122,28 +124,6 @@ Result<Outcome> run_attention(const BenchOptions& o) {
   return outcome;
 }
 
-int show(const BenchOptions& o, Result<Outcome> outcome) {
-  if (!outcome) return report(outcome.error());
-  if (!o.baseline.empty()) {
-    const Status added = bench::add_baseline(o.baseline, outcome->operation, outcome->rows);
-    if (!added) return report(added.error());
-  }
-  if (!o.svg.empty()) {
-    const std::string picture = bench::plot_svg(cat("topknot bench ", outcome->operation),
-                                                outcome->rows, outcome->ceilings);
-    const Status written = write_new_file(o.svg, picture);
-    if (!written) return report(written.error());
-  }
-  if (o.json) {
-    write_json(to_json(*outcome));
-  } else {
-    write_output(to_text(*outcome));
-  }
-  const bool right = std::all_of(outcome->rows.begin(), outcome->rows.end(),
-                                 [](const bench::Row& row) { return row.right(); });
-  return right ? 0 : kExitFailed;
-}
-
 Result<Outcome> run_indexer(const BenchOptions& o) {
   TOPKNOT_TRY(const int device, cuda_index(o.device));
   Outcome outcome{.operation = "indexer"};
@@ -163,6 +143,36 @@ Result<Outcome> run_operation(const BenchOptions& o) {
                .where = "topknot bench",
                .why = "there are attention and indexer",
                .fix = "topknot bench attention"};
+}
+
+Result<Outcome> measure(const BenchOptions& o) {
+  // Before the work, so that a path that cannot be written is told at once.
+  std::optional<NewFile> picture;
+  if (!o.svg.empty()) {
+    TOPKNOT_TRY(picture, NewFile::create(o.svg, Overwrite::kNo));
+  }
+  TOPKNOT_TRY(Outcome outcome, run_operation(o));
+  if (!o.baseline.empty()) {
+    TOPKNOT_CHECK_OK(bench::add_baseline(o.baseline, outcome.operation, outcome.rows));
+  }
+  if (picture) {
+    TOPKNOT_CHECK_OK(picture->commit(
+        bench::plot_svg(cat("topknot bench ", outcome.operation), outcome.rows, outcome.ceilings)));
+  }
+  return outcome;
+}
+
+int bench_command(const BenchOptions& o) {
+  const Result<Outcome> outcome = measure(o);
+  if (!outcome) return report(outcome.error());
+  if (o.json) {
+    write_json(to_json(*outcome));
+  } else {
+    write_output(to_text(*outcome));
+  }
+  const bool right = std::all_of(outcome->rows.begin(), outcome->rows.end(),
+                                 [](const bench::Row& row) { return row.right(); });
+  return right ? 0 : kExitFailed;
 }
 
 }  // namespace
@@ -189,7 +199,7 @@ void add_bench(CLI::App* program, Action* action) {
   command->footer(examples(
       {"topknot bench attention --quick", "topknot bench indexer --json",
        "topknot bench attention --baseline \"python3 bench/virtual_block_table.py\" --svg a.svg"}));
-  command->callback([action, o] { *action = [o] { return show(*o, run_operation(*o)); }; });
+  command->callback([action, o] { *action = [o] { return bench_command(*o); }; });
 }
 
 }  // namespace topknot::cli

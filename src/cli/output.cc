@@ -1,6 +1,5 @@
 #include "cli/output.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -56,31 +55,6 @@ void write_output(std::string_view text) {
 
 void write_json(const Json& json) {
   write_output(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
-}
-
-Status write_new_file(const std::string& path, std::string_view text) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd < 0 && errno == EEXIST) {
-    return Error{.code = Code::kInvalidArgument,
-                 .what = "the file is there already",
-                 .where = path,
-                 .why = "nothing is overwritten",
-                 .fix = "give another name, or remove it"};
-  }
-  const bool opened = fd >= 0;
-  const bool written = opened && write_all(fd, text);
-  int error = errno;
-  if (opened && ::close(fd) != 0 && written) {
-    error = errno;
-  } else if (written) {
-    return {};
-  }
-  if (opened) ::unlink(path.c_str());
-  return Error{.code = Code::kIo,
-               .what = "the file cannot be written",
-               .where = path,
-               .why = std::strerror(error),
-               .fix = "check that the folder exists, can be written and has space"};
 }
 
 void write_message(std::string_view text) { write_all(STDERR_FILENO, text); }

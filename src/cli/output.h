@@ -28,10 +28,6 @@ void write_output(std::string_view text);
 // One line.
 void write_json(const Json& json);
 
-// A file that is not there yet. kInvalidArgument when it is, kIo when it cannot be written whole;
-// then it is removed.
-Status write_new_file(const std::string& path, std::string_view text);
-
 // For people, on standard error; nothing happens when that is closed.
 void write_message(std::string_view text);
 

@@ -313,10 +313,12 @@ def test_backends_are_listed_with_their_limits():
 
 def test_probe_runs_every_backend_with_every_instruction_set():
     got = json.loads(succeed("backends", "--probe", "--json").out)
-    built = [each["name"] for each in got["attention"] if each["built"]]
+    built = {each["name"]: each["rules"] for each in got["attention"] if each["built"]}
     available = [each["name"] for each in got["kernels"] if each["available"]]
-    for backend in built:
-        for kernels in available:
+    gpus = [f"sm_{each['sm']}" for each in got["devices"]["cuda"]["devices"]]
+    for backend, rules in built.items():
+        on_host = any(r["fact"] == "device" and r["accepts"] == "exactly cpu" for r in rules)
+        for kernels in available if on_host else gpus:
             found = [p for p in got["probe"]
                      if p["backend"] == backend and p["kernels"] == kernels]
             assert {p["selection"] for p in found} == {"sparse", "dense"}

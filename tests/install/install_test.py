@@ -12,7 +12,7 @@ import tempfile
 import tree
 
 HEADERS = [f"include/topknot/{name}.h" for name in (
-    "attention", "backend_abi", "engine", "error", "export", "gguf", "plan", "version")]
+    "attention", "backend_abi", "engine", "error", "export", "gguf", "kernels", "plan", "version")]
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
 
 

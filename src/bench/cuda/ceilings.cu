@@ -3,25 +3,6 @@
 namespace topknot::bench {
 namespace {
 
-constexpr int kReadThreads = 512;
-constexpr int kReadsInFlight = 8;  // independent loads before the first use
-
-__global__ void __launch_bounds__(kReadThreads)
-    read_all(const uint4* data, int64_t count, unsigned* sink) {
-  const int64_t stride = int64_t{gridDim.x} * kReadThreads;
-  unsigned sum = 0;
-  int64_t i = int64_t{blockIdx.x} * kReadThreads + threadIdx.x;
-  for (; i + (kReadsInFlight - 1) * stride < count; i += kReadsInFlight * stride) {
-    uint4 v[kReadsInFlight];
-#pragma unroll
-    for (int k = 0; k < kReadsInFlight; ++k) v[k] = __ldcs(data + i + k * stride);
-#pragma unroll
-    for (int k = 0; k < kReadsInFlight; ++k) sum += v[k].x ^ v[k].y ^ v[k].z ^ v[k].w;
-  }
-  for (; i < count; i += stride) sum += data[i].x ^ data[i].y ^ data[i].z ^ data[i].w;
-  if (sum == 0x9E3779B9u) *sink = sum;
-}
-
 constexpr int kMmaThreads = 512;
 constexpr int kChains = 8;  // independent sums hide the latency of one
 
@@ -51,12 +32,6 @@ __global__ void __launch_bounds__(kMmaThreads) mma_only(int steps, float* sink) 
 }
 
 }  // namespace
-
-cudaError_t launch_read_all(const void* data, int64_t bytes, int blocks, unsigned* sink,
-                            cudaStream_t stream) {
-  read_all<<<blocks, kReadThreads, 0, stream>>>(static_cast<const uint4*>(data), bytes / 16, sink);
-  return cudaGetLastError();
-}
 
 cudaError_t launch_mma_only(int blocks, int steps, float* sink, cudaStream_t stream) {
   mma_only<<<blocks, kMmaThreads, 0, stream>>>(steps, sink);

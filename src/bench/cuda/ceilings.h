@@ -1,6 +1,5 @@
-// Kernels that do one thing as fast as the GPU can. Both enqueue on `stream` and return the launch
-// status; `sink` [1] is written only if a sum has one impossible value, so that nothing is left
-// out.
+// mma.sync as fast as the GPU can. Enqueues on `stream` and returns the launch status; `sink` [1]
+// is written only if a sum has one impossible value, so that nothing is left out.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,10 +7,6 @@
 #include <cstdint>
 
 namespace topknot::bench {
-
-// Reads `bytes` (a multiple of 16) once, 16 bytes a thread and step, with `blocks` thread blocks.
-cudaError_t launch_read_all(const void* data, int64_t bytes, int blocks, unsigned* sink,
-                            cudaStream_t stream);
 
 // mma.sync m16n8k16 bf16 with fp32 sums, operands in registers, 16 warps on each of `blocks`
 // blocks; kMmaFlopsPerStep operations a block and step.

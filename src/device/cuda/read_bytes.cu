@@ -4,7 +4,7 @@ namespace topknot::device {
 namespace {
 
 constexpr int kThreads = 512;
-constexpr int kUnroll = 4;  // loads under way in a thread: 64 bytes
+constexpr int kUnroll = 8;  // loads under way in a thread: 128 bytes; 4 read 3 % less on an H200
 
 __device__ uint32_t total(uint4 v) { return v.x + v.y + v.z + v.w; }
 
@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(kThreads) read_bytes(ReadBytesArgs args) {
   for (; i + (kUnroll - 1) * step < count; i += kUnroll * step) {
     uint4 loaded[kUnroll];
 #pragma unroll
-    for (int j = 0; j < kUnroll; ++j) loaded[j] = data[i + j * step];
+    for (int j = 0; j < kUnroll; ++j) loaded[j] = __ldcs(data + i + j * step);
 #pragma unroll
     for (int j = 0; j < kUnroll; ++j) sum += total(loaded[j]);
   }
