@@ -18,10 +18,9 @@ constexpr int kStages = 2;            // of the ring of fp8 keys; those in use a
 // What a warp scores at once: two tiles of 8 keys, in registers.
 constexpr int kStepTiles = 2;
 constexpr int kStepKeys = kStepTiles * 8;
-// On an SM. bf16 keys of two steps are in registers at once; fp8 keys wait in shared memory, and
-// more warps hide that turning them into f16 and multiplying take turns.
-template <IndexKeyFormat kFormat>
-constexpr int kBlocks = kFormat == IndexKeyFormat::kBf16 ? 2 : 3;
+// On an SM: 128 registers, for bf16 keys of two steps at once. A third block for fp8 keys, which
+// wait in shared memory, spills and gains nothing.
+constexpr int kBlocks = 2;
 
 using KeyTile = uint32_t[kKeySteps][2];  // 8 keys as B operands
 
@@ -254,20 +253,19 @@ __device__ void stream_fp8(const Source& source, StepRun run, Shared& shared, in
 }
 
 template <IndexKeyFormat kFormat, int kHeads>
-__global__ void __launch_bounds__(kThreads, kBlocks<kFormat>)
-    decode_index_scores(IndexScoresArgs args) {
+__global__ void __launch_bounds__(kThreads, kBlocks) decode_index_scores(IndexScoresArgs args) {
   using Memory = Shared<kFormat, kHeads>;
   extern __shared__ __align__(16) std::byte memory[];
   Memory& shared = *reinterpret_cast<Memory*>(memory);
   count_steps<kFormat>(args, shared);
-  const long long total = shared.first_step[kMaxTokens];
-  long long begin = total * blockIdx.x / gridDim.x;
-  const long long end = total * (blockIdx.x + 1) / gridDim.x;
+  long long begin = shared.first_step[kMaxTokens] * blockIdx.x / gridDim.x;
   const int lane = threadIdx.x % 32;
-  while (begin < end) {
+  // Computed anew each time: with 64 heads there is no register left to keep it.
+  const auto end = [&] { return shared.first_step[kMaxTokens] * (blockIdx.x + 1) / gridDim.x; };
+  while (begin < end()) {
     const int token = token_of_step(shared, static_cast<int>(args.tokens), begin);
     const long long base = shared.first_step[token];
-    const long long stop = min(end, shared.first_step[token + 1]);
+    const long long stop = min(end(), shared.first_step[token + 1]);
     const StepRun run = {static_cast<int>(begin - base + threadIdx.x / 32),
                          static_cast<int>(stop - base)};
     const KeySource<kFormat> source = {args.key_rows,
@@ -300,7 +298,7 @@ cudaError_t launch(const IndexScoresArgs& args, int multiprocessors, cudaStream_
   const cudaError_t error =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   if (error != cudaSuccess) return error;
-  kernel<<<kBlocks<kFormat> * multiprocessors, kThreads, kBytes, stream>>>(args);
+  kernel<<<kBlocks * multiprocessors, kThreads, kBytes, stream>>>(args);
   return cudaGetLastError();
 }
 

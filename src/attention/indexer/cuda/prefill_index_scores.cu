@@ -140,35 +140,44 @@ __device__ float sum_over_heads(const float (&first)[2], const float (&second)[2
                     add_across(second[0], second[1], lane, 1), lane, 2);
 }
 
+// Adds head tile n to the sums of rows g and g + 8 of each tile: heads 2t, 2t + 1 of its 8.
+template <IndexKeyFormat kFormat, int kHeadTiles>
+__device__ void score_heads(const KeyTile (&keys)[kTiles], const Shared<kHeadTiles>& shared,
+                            int stage, int n, int lane, float (&sums)[kTiles][2]) {
+  float dots[kTiles][4];
+#pragma unroll
+  for (int s = 0; s < kKeySteps; s += 2) {
+    const uint4 quad = shared.query[stage][n][s / 2][lane];
+    const uint32_t first[2] = {quad.x, quad.y};
+    const uint32_t second[2] = {quad.z, quad.w};
+#pragma unroll
+    for (int m = 0; m < kTiles; ++m) multiply_tile<kFormat>(dots[m], keys[m][s], first, s == 0);
+#pragma unroll
+    for (int m = 0; m < kTiles; ++m) multiply_tile<kFormat>(dots[m], keys[m][s + 1], second);
+  }
+  const float2 weights =
+      *reinterpret_cast<const float2*>(&shared.weights[stage][n * 8 + lane % 4 * 2]);
+#pragma unroll
+  for (int m = 0; m < kTiles; ++m) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      sums[m][i] = fmaf(weights.x, relu(dots[m][2 * i]), sums[m][i]);
+      sums[m][i] = fmaf(weights.y, relu(dots[m][2 * i + 1]), sums[m][i]);
+    }
+  }
+}
+
 // This lane's part of the scores of rows g and g + 8 of each tile: heads 2t, 2t + 1 of each 8.
 template <IndexKeyFormat kFormat, int kHeadTiles>
 __device__ void score_query(const KeyTile (&keys)[kTiles], const Shared<kHeadTiles>& shared,
                             int stage, int lane, float (&sums)[kTiles][2]) {
   float of_odd[kTiles][2] = {};  // head tiles 1, 3, ..; sums has those of the even ones
-#pragma unroll
-  for (int n = 0; n < kHeadTiles; ++n) {
-    float dots[kTiles][4];
-#pragma unroll
-    for (int s = 0; s < kKeySteps; s += 2) {
-      const uint4 quad = shared.query[stage][n][s / 2][lane];
-      const uint32_t first[2] = {quad.x, quad.y};
-      const uint32_t second[2] = {quad.z, quad.w};
-#pragma unroll
-      for (int m = 0; m < kTiles; ++m) multiply_tile<kFormat>(dots[m], keys[m][s], first, s == 0);
-#pragma unroll
-      for (int m = 0; m < kTiles; ++m) multiply_tile<kFormat>(dots[m], keys[m][s + 1], second);
-    }
-    const float2 weights =
-        *reinterpret_cast<const float2*>(&shared.weights[stage][n * 8 + lane % 4 * 2]);
-#pragma unroll
-    for (int m = 0; m < kTiles; ++m) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        float& sum = n % 2 == 0 ? sums[m][i] : of_odd[m][i];
-        sum = fmaf(weights.x, relu(dots[m][2 * i]), sum);
-        sum = fmaf(weights.y, relu(dots[m][2 * i + 1]), sum);
-      }
-    }
+  // All of 64 heads in one piece would take more registers than there are.
+  constexpr int kUnrolledPairs = kHeadTiles == 4 ? 2 : 1;
+#pragma unroll kUnrolledPairs
+  for (int pair = 0; pair < kHeadTiles / 2; ++pair) {
+    score_heads<kFormat>(keys, shared, stage, 2 * pair, lane, sums);
+    score_heads<kFormat>(keys, shared, stage, 2 * pair + 1, lane, of_odd);
   }
 #pragma unroll
   for (int m = 0; m < kTiles; ++m) {
