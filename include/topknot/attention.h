@@ -70,7 +70,8 @@ struct SparseMlaDecodeArgs {
   void* stream = nullptr;
 };
 
-// Not copied; one thread at a time. The scratch of a run is taken by create().
+// Not copied; one that was moved from may only be assigned to or destroyed. One thread at a time.
+// The scratch of a run is taken by create().
 class TOPKNOT_API SparseMlaDecode {
  public:
   //   kOutOfRange   a size below 1 or above its limit, more threads than the limit

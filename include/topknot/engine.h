@@ -134,6 +134,7 @@ struct EngineInfo {
 class TOPKNOT_API Engine {
  public:
   static Result<Engine> open(const EngineOptions& options);
+  // One that was moved from may only be assigned to or destroyed.
   Engine(Engine&&) noexcept;
   Engine& operator=(Engine&&) noexcept;
   ~Engine();

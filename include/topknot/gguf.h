@@ -66,6 +66,7 @@ class TOPKNOT_API GgufModel {
   //   kIo               the system refuses to read the file
   static Result<GgufModel> open(const std::string& path,
                                 const std::vector<std::string>& override_kv = {});
+  // One that was moved from may only be assigned to or destroyed.
   GgufModel(GgufModel&&) noexcept;
   GgufModel& operator=(GgufModel&&) noexcept;
   ~GgufModel();

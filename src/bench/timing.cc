@@ -18,7 +18,8 @@ Result<device::CudaDevice> find_gpu(int cuda_device) {
       .what = cat("no GPU cuda:", cuda_device),
       .where = "--device",
       .why = facts.devices.empty() ? facts.problem : cat(facts.devices.size(), " GPUs are visible"),
-      .fix = facts.devices.empty() ? facts.remedy : "topknot backends lists them"};
+      .fix = facts.devices.empty() ? "measure on a machine with a GPU; topknot doctor examines it"
+                                   : "topknot backends lists them"};
 }
 
 Result<double> median_us(const device::Stream& stream, int sets,

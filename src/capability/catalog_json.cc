@@ -181,6 +181,22 @@ CatalogOperation read_operation(JsonObject* from) {
   return operation;
 }
 
+// A catalogue of nothing would run everything.
+void check_operations(const std::vector<CatalogOperation>& operations, const JsonObject& from) {
+  const std::string path = from.path_of("operations");
+  if (operations.empty()) from.problems().add(path, "at least one operation", "none");
+  std::vector<std::string> names;
+  for (const CatalogOperation& each : operations) {
+    if (std::find(names.begin(), names.end(), each.name) != names.end()) {
+      from.problems().add(path, "each operation once", printable(each.name));
+    }
+    names.push_back(each.name);
+    if (each.entries.empty()) {
+      from.problems().add(path, "at least one entry for an operation", printable(each.name));
+    }
+  }
+}
+
 }  // namespace
 
 Result<Catalog> parse_catalog(const std::string& text, std::string_view where) {
@@ -195,6 +211,7 @@ Result<Catalog> parse_catalog(const std::string& text, std::string_view where) {
   for (JsonObject& one : top.objects("operations", Need::kRequired)) {
     catalog.operations.push_back(read_operation(&one));
   }
+  check_operations(catalog.operations, top);
   top.finish();
   if (problems.empty()) return catalog;
   Error error = problems.to_error("cannot read the catalogue", std::string(where));

@@ -4,6 +4,7 @@
 
 #include <regex>
 
+#include "base/strings.h"
 #include "capability/device_facts.h"
 
 namespace topknot::capability {
@@ -110,6 +111,22 @@ TEST(Catalog, EveryProblemIsReportedAtOnce) {
            "operations[0].orders: needs names of entries"}) {
     EXPECT_THAT(catalog.error().why, HasSubstr(line));
   }
+}
+
+TEST(Catalog, OfNothingOrTwiceTheSameIsNone) {
+  const auto with = [](const std::string& operations) {
+    return parse_catalog(cat(R"({"name": "x", "engine": "y", "as_of": "2026-09", "about": "z",
+                                 "operations": [)",
+                             operations, "]}"),
+                         "x.json");
+  };
+  const std::string one =
+      R"({"operation": "attention", "entries": [{"name": "a", "source": "s", "rules": []}]})";
+  ASSERT_TRUE(with(one));
+  EXPECT_THAT(with("").error().why, HasSubstr("at least one operation"));
+  EXPECT_THAT(with(cat(one, ",", one)).error().why, HasSubstr("each operation once"));
+  EXPECT_THAT(with(R"({"operation": "attention", "entries": []})").error().why,
+              HasSubstr("at least one entry"));
 }
 
 TEST(Catalog, IsFoundByName) {

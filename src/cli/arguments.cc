@@ -220,6 +220,26 @@ std::optional<Error> check_extras(const CLI::App& app) {
                           "see `", help_of(command), "`")};
 }
 
+std::optional<Error> check_empty(const CLI::App& app) {
+  // An empty prompt or text is one.
+  constexpr std::string_view kNames[] = {"--attention-backend", "--backend", "--baseline",
+                                         "--catalog",           "--device",  "--devices",
+                                         "--explain",           "--report",  "--svg"};
+  const CLI::App& command = parsed_command(app);
+  for (const std::string_view name : kNames) {
+    const CLI::Option* option = option_of(command, std::string(name));
+    if (option == nullptr || option->count() == 0) continue;
+    const std::vector<std::string> given = option->results();
+    if (std::find(given.begin(), given.end(), "") == given.end()) continue;
+    return Error{.code = Code::kInvalidArgument,
+                 .what = cat(name, " is empty"),
+                 .where = std::string(name),
+                 .why = "an empty text names nothing",
+                 .fix = cat("give a value or leave the option out; see `", help_of(command), "`")};
+  }
+  return std::nullopt;
+}
+
 Error usage_error(const CLI::ParseError& error, const CLI::App& app) {
   const CLI::App& command = parsed_command(app);
   return Error{.code = Code::kInvalidArgument,

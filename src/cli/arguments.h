@@ -23,6 +23,9 @@ std::optional<Error> check_habits(const std::vector<std::string>& arguments, con
 // The arguments that no option or command took, as an error with the nearest candidates.
 std::optional<Error> check_extras(const CLI::App& app);
 
+// An option that names something and was given an empty text: an unset variable of a script.
+std::optional<Error> check_empty(const CLI::App& app);
+
 // What CLI11 found wrong, in our form. `app` is the whole program after parsing.
 Error usage_error(const CLI::ParseError& error, const CLI::App& app);
 

@@ -29,6 +29,7 @@ struct BenchOptions {
   std::string svg;
   std::string baseline;
   bool quick = false;
+  bool force = false;
   bool json = false;
 };
 
@@ -149,7 +150,7 @@ Result<Outcome> measure(const BenchOptions& o) {
   // Before the work, so that a path that cannot be written is told at once.
   std::optional<NewFile> picture;
   if (!o.svg.empty()) {
-    TOPKNOT_TRY(picture, NewFile::create(o.svg, Overwrite::kNo));
+    TOPKNOT_TRY(picture, NewFile::create(o.svg, o.force ? Overwrite::kYes : Overwrite::kNo));
   }
   TOPKNOT_TRY(Outcome outcome, run_operation(o));
   if (!o.baseline.empty()) {
@@ -193,8 +194,9 @@ void add_bench(CLI::App* program, Action* action) {
       ->add_option("--baseline", o->baseline,
                    "A command that times the same shapes, for the ratio (bench/README.md)")
       ->type_name("COMMAND");
-  command->add_option("--svg", o->svg, "Write a picture of the results to this new file")
+  command->add_option("--svg", o->svg, "Write a picture of the results to this file")
       ->type_name("FILE");
+  command->add_flag("--force", o->force, "Overwrite that file");
   command->add_flag("--json", o->json, "Print one JSON object");
   command->footer(examples(
       {"topknot bench attention --quick", "topknot bench indexer --json",

@@ -67,6 +67,7 @@ int run_program(std::vector<std::string> arguments) {
     return report(extras ? *extras : usage_error(error, program));
   }
   if (const auto extras = check_extras(program)) return report(*extras);
+  if (const auto empty = check_empty(program)) return report(*empty);
   if (!action) {
     write_output(program.help());
     return 0;

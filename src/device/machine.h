@@ -70,6 +70,9 @@ struct MachineLinks {
   bool operator==(const MachineLinks&) const = default;
 };
 
+// Of the reports of `topknot doctor`, which hold a machine: grows when a key changes its meaning.
+inline constexpr int kReportSchemaVersion = 1;
+
 struct Machine {
   std::string name;
   std::optional<std::string> as_of;  // date of the numbers: "2026-09"

@@ -209,6 +209,11 @@ Result<Machine> parse_machine(const std::string& text, std::string_view where) {
   TOPKNOT_TRY(const Json json, parse_json(text, where));
   JsonProblems problems;
   const bool is_report = json.is_object() && json.contains("device") && !json.contains("devices");
+  if (is_report &&
+      json.value("schema_version", Json(kReportSchemaVersion)) != Json(kReportSchemaVersion)) {
+    problems.add("schema_version", cat(kReportSchemaVersion),
+                 printable(json["schema_version"].dump(), 40));
+  }
   JsonObject top(is_report ? json.at("device") : json, is_report ? "device" : "", &problems);
   Machine machine;
   machine.name = top.text("name", Need::kRequired).value_or("");

@@ -13,7 +13,7 @@
 
 namespace topknot::doctor {
 
-inline constexpr int kReportVersion = 1;
+inline constexpr int kReportVersion = device::kReportSchemaVersion;
 
 Json report_json(const Findings& found, const std::vector<Check>& checks);
 

@@ -380,3 +380,22 @@ def test_synth_overwrites_only_by_force(tmp_path):
     done = topknot(*command)
     assert done.returncode == EXIT["usage"] and "--force" in done.err
     succeed(*command, "--force")
+
+
+# options that name something
+
+@pytest.mark.parametrize("arguments", [
+    ["plan", "-m", TINY, "--catalog", ""], ["plan", "-m", TINY, "--devices", ""],
+    ["backends", "--device", ""], ["doctor", "--report", ""],
+    ["bench", "attention", "--svg", ""]])
+def test_an_empty_name_is_not_the_same_as_none(arguments):
+    done = topknot(*arguments)
+    assert done.returncode == 2 and "is empty" in done.err and "fix:" in done.err
+
+
+def test_a_benchmark_overwrites_a_picture_only_when_told(tmp_path):
+    picture = tmp_path / "a.svg"
+    picture.write_text("mine")
+    done = topknot("bench", "attention", "--svg", picture)
+    assert done.returncode == 2 and "--force" in done.err
+    assert picture.read_text() == "mine"

@@ -183,3 +183,10 @@ def test_ctrl_c_ends_it_and_leaves_nothing(tmp_path):
     assert process.returncode == 130, err
     assert out == b"" and b"cancelled" in err
     assert os.listdir(tmp_path) == []
+
+
+def test_a_report_of_a_later_schema_is_refused_by_plan(report, tmp_path):
+    later = tmp_path / "later.json"
+    later.write_text(json.dumps({**load(report), "schema_version": 99}))
+    done = topknot("plan", "-m", TINY, "--devices", later)
+    assert done.returncode != 0 and "schema_version: needs 1, found 99" in done.err
